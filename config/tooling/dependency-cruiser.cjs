@@ -1,0 +1,86 @@
+/**
+ * The layer table. Each row: a folder and what it may import. Nothing else inside the project is allowed.
+ * Packages with effects come in through one folder each.
+ */
+const below = ['src/base', 'src/model', 'src/wire']
+const layers = {
+  'src/base': [],
+  'src/model': ['src/base'],
+  'src/wire': ['src/base', 'src/model'],
+  'src/ring': ['src/base', 'src/model'],
+  'src/disk': ['src/base', 'src/model'],
+  'src/log': [...below, 'src/disk'],
+  'src/config': ['src/base', 'src/model'],
+  'src/observe': ['src/base', 'src/model'],
+  'src/control': below,
+  'src/store': [...below, 'src/control'],
+  'src/shards': [...below, 'src/ring'],
+  'src/background': below,
+  'src/broker': [...below, 'src/control', 'src/store', 'src/shards', 'src/background'],
+  'src/gateway': [...below, 'src/broker', 'src/observe'],
+  'src/client': below,
+  'src/cli': [...below, 'src/config', 'src/client', 'src/server\\.ts'],
+  'src/server\\.ts': ['src'],
+  'src/main\\.ts': ['src/cli'],
+  'src/bin\\.js': [],
+  'workers/shard': [...below, 'src/ring', 'src/log', 'src/disk', 'src/shards/protocol'],
+  'workers/store': [...below, 'src/control', 'src/store'],
+  'workers/settler': [...below, 'src/disk', 'src/log'],
+  'workers/background': [...below, 'src/background'],
+  'native-free-bench': [...below, 'src/client'],
+  test: ['src', 'workers', 'native-free-bench']
+}
+
+const packages = {
+  'uWebSockets\\.js': 'src/gateway/http',
+  piscina: 'src/background',
+  pino: 'src/observe',
+  'pino-pretty': 'src/observe',
+  'prom-client': 'src/observe',
+  commander: 'src/cli',
+  msgpackr: 'src/wire',
+  'smol-toml': 'src/config',
+  'hdr-histogram-js': 'native-free-bench',
+  'cli-progress': 'src/cli'
+}
+
+const layerRules = Object.entries(layers).map(([from, allowed]) => ({
+  name: `layer ${from}`,
+  comment: `${from} may import only: ${[from, ...allowed].join(', ')}`,
+  severity: 'error',
+  from: { path: `^${from}(/|$)`.replace('\\.ts(/|$)', '\\.ts$').replace('\\.js(/|$)', '\\.js$') },
+  to: { path: '^(src|workers|native-free-bench|test)/', pathNot: [from, ...allowed].map(path => `^${path}`) }
+}))
+
+const packageRules = Object.entries(packages).map(([name, folder]) => ({
+  name: `package ${name}`,
+  comment: `${name} comes in through ${folder} only`,
+  severity: 'error',
+  from: { pathNot: [`^${folder}/`, '^test/'] },
+  to: { path: `node_modules/${name}/` }
+}))
+
+module.exports = {
+  forbidden: [
+    { name: 'no cycles', severity: 'error', from: {}, to: { circular: true } },
+    { name: 'resolvable', severity: 'error', from: {}, to: { couldNotResolve: true } },
+    {
+      name: 'fs only in disk, config, cli, store and tests',
+      severity: 'error',
+      from: { path: '^(src/(log|ring|wire|base|model|broker|shards|control)|workers/shard)/' },
+      to: { path: '^(node:)?fs(/promises)?$' }
+    },
+    ...layerRules,
+    ...packageRules
+  ],
+  options: {
+    doNotFollow: { path: 'node_modules' },
+    tsConfig: { fileName: 'tsconfig.json' },
+    tsPreCompilationDeps: true,
+    enhancedResolveOptions: {
+      extensions: ['.ts', '.js', '.cjs', '.json'],
+      exportsFields: ['exports'],
+      conditionNames: ['import', 'node', 'default', 'types']
+    }
+  }
+}

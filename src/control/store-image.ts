@@ -1,0 +1,32 @@
+/** The shapes that travel between the main thread and the store thread: state at open, and changes. */
+import type { Topic, TopicConfig } from '../model/topic.ts'
+import type { TopicId } from '../model/ids.ts'
+
+/** A deleted topic whose handles may still stand in a slot (durability V6). */
+export interface Tombstone {
+  readonly id: TopicId
+  readonly name: string
+  readonly firstHandle: number
+  readonly partitionCount: number
+}
+
+/** What the store held when it was opened. */
+export interface StoreImage {
+  /** Random, made with the directory: hex, 32 digits. */
+  readonly directoryId: string
+  /** Shards that own partitions (durability V7); null in a new directory. */
+  readonly shardCount: number | null
+  readonly placementEpoch: number
+  readonly topics: readonly Topic[]
+  readonly tombstones: readonly Tombstone[]
+  /** Next ids to allot: above every one ever allotted. */
+  readonly nextTopicId: number
+  readonly nextHandle: number
+}
+
+/** One durable change. A commit applies all of its changes or none. */
+export type StoreChange =
+  | { readonly kind: 'placement'; readonly shardCount: number; readonly epoch: number }
+  | { readonly kind: 'topic-created'; readonly topic: Topic }
+  | { readonly kind: 'topic-configured'; readonly id: TopicId; readonly config: TopicConfig }
+  | { readonly kind: 'topic-deleted'; readonly id: TopicId }

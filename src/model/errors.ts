@@ -1,0 +1,164 @@
+/**
+ * Every error a caller can see: number, Kafka code, HTTP status, what to do, and what became of the data.
+ * Numbers are forever; a gap is a retired number. 1xx request and catalog, 2xx log and shard, 3xx access and quota,
+ * 6xx protocol, 9xx internal. Across threads and sockets go the number and the details, never an Error.
+ */
+
+export type Retry = 'never' | 'same' | 'refresh'
+export type Written = 'no' | 'yes' | 'unknown'
+
+export interface ErrorSpec {
+  /** Number in rings. Never reused. */
+  readonly wire: number
+  readonly kafka: number
+  readonly http: number
+  /** Words that open the message of an ES01 error frame. */
+  readonly es01:
+    'bad request' | 'not found' | 'forbidden' | 'rate limited' | 'internal error' | 'decode' | 'unavailable'
+  readonly retry: Retry
+  /** What the caller may conclude about the log. */
+  readonly written: Written
+  /** {named} placeholders are filled from the details. */
+  readonly text: string
+}
+
+const spec = (
+  wire: number,
+  http: number,
+  es01: ErrorSpec['es01'],
+  text: string,
+  rest: Partial<Pick<ErrorSpec, 'kafka' | 'retry' | 'written'>> = {}
+): ErrorSpec => ({ wire, http, es01, text, kafka: -1, retry: 'never', written: 'no', ...rest })
+
+export const errorTable = {
+  TOPIC_NOT_FOUND: spec(101, 404, 'not found', "no topic named '{topic}'", { kafka: 3, retry: 'refresh' }),
+  TOPIC_EXISTS: spec(102, 409, 'bad request', "topic '{topic}' already exists", { kafka: 36 }),
+  NAME_INVALID: spec(103, 400, 'bad request', "{field} '{value}' is not a valid name: {rule}", { kafka: 17 }),
+  FIELD_INVALID: spec(104, 400, 'bad request', '{field}: {problem}', { kafka: 42 }),
+  FIELD_RANGE: spec(105, 400, 'bad request', '{field} is {value}: allowed is {min} to {max}', { kafka: 42 }),
+  PARTITION_RANGE: spec(
+    106,
+    400,
+    'bad request',
+    "partition {partition} is out of range: topic '{topic}' has {count} partition(s), numbered from 0",
+    { kafka: 3 }
+  ),
+  RECORD_TOO_LARGE: spec(
+    107,
+    400,
+    'bad request',
+    'record {index} has {size} bytes of key and value: over the limit of {limit} (--max-record-bytes); nothing was written',
+    { kafka: 10 }
+  ),
+  RECORDS_TOO_MANY: spec(
+    108,
+    400,
+    'bad request',
+    'the request has {count} records: over the limit of {limit}; nothing was written',
+    { kafka: 10 }
+  ),
+  BODY_TOO_LARGE: spec(
+    109,
+    413,
+    'bad request',
+    'the request body is over the limit of {limit} bytes (--max-request-body-bytes)',
+    { kafka: 10 }
+  ),
+  BODY_NOT_JSON: spec(110, 400, 'bad request', 'the request body is not valid JSON: {problem}', { kafka: 42 }),
+  MEDIA_TYPE: spec(111, 415, 'bad request', "content type '{value}' is not supported here: send application/json", {
+    kafka: 42
+  }),
+  ROUTE_NOT_FOUND: spec(112, 404, 'not found', 'no route {method} {path}', { kafka: 42 }),
+  METHOD_NOT_ALLOWED: spec(113, 405, 'bad request', '{method} is not allowed on {path}: allowed is {allow}', {
+    kafka: 42
+  }),
+  FEATURE_LATER: spec(114, 400, 'bad request', '{feature} is not available in this version', { kafka: 35 }),
+
+  DISK_FULL: spec(
+    201,
+    507,
+    'unavailable',
+    'the disk of the data directory is full: nothing was written; produce works again when there is room',
+    { kafka: 56, retry: 'same' }
+  ),
+  WRITE_FAILED: spec(
+    202,
+    500,
+    'unavailable',
+    'the log of shard {shard} failed while the records were written; the shard restarts by its recovery rules',
+    { kafka: 56, retry: 'same', written: 'unknown' }
+  ),
+  SHARD_DOWN: spec(203, 503, 'unavailable', 'shard {shard} is not running; it is being restarted', {
+    kafka: 5,
+    retry: 'same'
+  }),
+  SHARD_DIED: spec(204, 503, 'unavailable', 'shard {shard} stopped while the request was in progress', {
+    kafka: 7,
+    retry: 'same',
+    written: 'unknown'
+  }),
+  DATA_DAMAGED: spec(
+    205,
+    500,
+    'unavailable',
+    'offsets {first} to {last} of partition {partition} are damaged on disk and are not served; the next readable offset is {next}',
+    { kafka: 2 }
+  ),
+  OVERLOADED: spec(206, 503, 'unavailable', '{what} is at its limit of {limit}; try again shortly', {
+    kafka: 7,
+    retry: 'same'
+  }),
+  NOT_READY: spec(207, 503, 'unavailable', 'the broker is not ready: {problem}', { kafka: 5, retry: 'same' }),
+  STOPPING: spec(208, 503, 'unavailable', 'the broker is shutting down', { kafka: 5, retry: 'same' }),
+
+  HOST_REFUSED: spec(
+    301,
+    403,
+    'forbidden',
+    "host '{host}' is not served without authentication: use a loopback name or --allowed-host",
+    { kafka: 31 }
+  ),
+
+  FRAME_INVALID: spec(601, 400, 'decode', '{problem}', { kafka: 42 }),
+
+  INTERNAL: spec(901, 500, 'internal error', 'internal error (id {id})', { written: 'unknown' })
+} as const satisfies Record<string, ErrorSpec>
+
+export type ErrorCode = keyof typeof errorTable
+export type ErrorDetails = Readonly<Record<string, string | number>>
+
+const codeByWire = new Map<number, ErrorCode>(
+  (Object.keys(errorTable) as ErrorCode[]).map(code => [errorTable[code].wire, code])
+)
+
+/** The code of a number read from a ring; unknown numbers are INTERNAL. */
+export function errorCodeOf(wire: number): ErrorCode {
+  return codeByWire.get(wire) ?? 'INTERNAL'
+}
+
+/** The text of an error with its {placeholders} filled. A missing detail shows as `?`. */
+export function errorText(code: ErrorCode, details: ErrorDetails): string {
+  return errorTable[code].text.replace(/\{(\w+)\}/g, (_, name: string) => String(details[name] ?? '?'))
+}
+
+/**
+ * An error that a user or a disk caused. One class, told apart by `code`; no subclasses.
+ * `written` overrides the table where the place of the failure is known better. `cause` is for the log only.
+ */
+export class BrokerError extends Error {
+  override readonly name = 'BrokerError'
+  readonly code: ErrorCode
+  readonly details: ErrorDetails
+  readonly written: Written
+
+  constructor(code: ErrorCode, details: ErrorDetails = {}, options: { written?: Written; cause?: unknown } = {}) {
+    super(errorText(code, details), options.cause === undefined ? undefined : { cause: options.cause })
+    this.code = code
+    this.details = details
+    this.written = options.written ?? errorTable[code].written
+  }
+
+  get spec(): ErrorSpec {
+    return errorTable[this.code]
+  }
+}

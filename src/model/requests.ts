@@ -1,0 +1,121 @@
+/**
+ * What a gateway asks of the broker, and how it hears the answer. All of it lives on the main thread.
+ * The hot calls are callbacks on long-lived objects, not promises: one produce makes no closure.
+ */
+import type { BrokerError } from './errors.ts'
+import type { TopicConfig, TopicConfigPatch, TopicDescription } from './topic.ts'
+
+/**
+ * The records of one produce request: parsed and checked in form, not yet routed, lying in the gateway's buffer.
+ * Borrowed by the broker until submitProduce returns, whatever it returns.
+ *
+ * Ring layout of a record, big-endian, the same as in an ES01 produce frame but with the partition always resolved:
+ *   key_len i32 (−1 none) · key · value_len u32 · value · partition i32 · sequence i64 (i64::MIN none)
+ */
+export interface RecordSource {
+  readonly count: number
+  /** Bytes of all records in ring layout. */
+  readonly ringBytes: number
+  /** key + value bytes of record i. */
+  payloadBytesOf(i: number): number
+  /** Largest payloadBytesOf, and the index it belongs to. */
+  readonly largestPayloadBytes: number
+  readonly largestPayloadIndex: number
+  /** The partition the record names, or −1. May be ≥ 2^31: it is a u32 on HTTP. */
+  partitionOf(i: number): number
+  /** FNV-1a 64 of the key modulo `partitionCount`, or −1 if the record has no key. */
+  hashKeyOf(i: number, partitionCount: number): number
+  /** Bytes of record i in ring layout. */
+  ringBytesOf(i: number): number
+  /** Writes record i in ring layout at target[at…]. @returns the position after it. */
+  writeRecord(i: number, partition: number, target: Buffer, at: number): number
+  /** Writes all records, record i for partitions[i]. One bulk copy where the layout allows it. @returns the position after them. */
+  writeAll(partitions: Uint32Array, target: Buffer, at: number): number
+}
+
+/** Bytes of one result: partition u32, offset u64, duplicate u8, big-endian (the ES01 layout). */
+export const RESULT_BYTES = 13
+
+/** Hears what became of one produce. Exactly one of the two is called, once, never before submitProduce returned. */
+export interface ProduceCaller {
+  /**
+   * The records are as durable as the broker promises.
+   * @param results bytes[start, start + RESULT_BYTES × count), in the order of the request; borrowed until return.
+   */
+  onProduced(bytes: Buffer, start: number, count: number): void
+  onProduceFailed(error: BrokerError): void
+}
+
+/** How the shard encodes the answer of a read. */
+export const readFormats = { es01: 0, jsonUtf8: 1, jsonBase64: 2 } as const
+export type ReadFormat = (typeof readFormats)[keyof typeof readFormats]
+
+export interface ReadRequest {
+  readonly topic: string
+  readonly partition: number
+  /** u64: high and low 32 bits. */
+  readonly offsetHigh: number
+  readonly offsetLow: number
+  /** Already clamped to the settings. */
+  readonly maxRecords: number
+  readonly maxBytes: number
+  readonly format: ReadFormat
+}
+
+/** Hears the answer of one read: chunks in order, or one failure. Never called before submitRead returned. */
+export interface ReadCaller {
+  /**
+   * A piece of the encoded answer: the JSON body, or the payload of an ES01 0x82 frame.
+   * @param bytes [start, end) borrowed until return. @param totalBytes of the whole answer, the same in every call.
+   */
+  onReadChunk(bytes: Buffer, start: number, end: number, totalBytes: number, isLast: boolean): void
+  onReadFailed(error: BrokerError): void
+}
+
+/**
+ * taken: the caller will hear. full: a ring has no room; nothing was taken; submit again after whenRoom called back.
+ * A refusal (unknown topic, bad partition…) is `taken` too: it comes as onProduceFailed or onReadFailed.
+ */
+export const submitOutcomes = { taken: 0, full: 1 } as const
+export type SubmitOutcome = (typeof submitOutcomes)[keyof typeof submitOutcomes]
+
+export interface CreateTopicRequest {
+  readonly name: string
+  readonly partitions: number
+  readonly config: TopicConfigPatch
+}
+
+/** The use cases, as every gateway sees them. Implemented by broker/. Promises reject with BrokerError. */
+export interface Broker {
+  createTopic(request: CreateTopicRequest): Promise<{ name: string; partitions: number }>
+  /** Names, sorted by code unit. */
+  listTopics(): string[]
+  describeTopic(name: string): Promise<TopicDescription>
+  /** @throws BrokerError TOPIC_NOT_FOUND */
+  topicConfig(name: string): TopicConfig
+  changeTopicConfig(name: string, patch: TopicConfigPatch): Promise<TopicConfig>
+  deleteTopic(name: string): Promise<{ name: string; partitions: number }>
+
+  submitProduce(topic: string, records: RecordSource, caller: ProduceCaller): SubmitOutcome
+  submitRead(read: ReadRequest, caller: ReadCaller): SubmitOutcome
+  /**
+   * Publishes what was submitted since the last call and delivers the replies that wait. A gateway calls it once
+   * after each socket read; submitting alone makes nothing visible to a shard (a microtask does it at the latest).
+   */
+  turn(): void
+  /** Calls back once, in order of asking, when rings had room again. */
+  whenRoom(callback: () => void): void
+  /** Registers a hook that runs after each delivery of replies: gateways write their gathered answers there. */
+  onDelivered(hook: () => void): void
+
+  topicCount(): number
+  readiness(): Readiness
+}
+
+export interface Readiness {
+  readonly ready: boolean
+  /** One sentence for people; what is missing when not ready. */
+  readonly message: string
+  /** 'synced' (an ack follows the sync) or 'deferred' (--flush-every-records above 1). */
+  readonly durability: 'synced' | 'deferred'
+}

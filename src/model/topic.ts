@@ -1,0 +1,48 @@
+/** Topics as the catalog knows them. Owned by control/catalog on the main thread; shards get what they need by message. */
+import type { TopicId } from './ids.ts'
+
+export const cleanupPolicies = ['delete', 'compact', 'compact,delete'] as const
+export type CleanupPolicy = (typeof cleanupPolicies)[number]
+
+/** The hash that routes keys: FNV-1a for topics made over HTTP, murmur2 for those made over Kafka. */
+export const partitioners = ['fnv1a', 'murmur2'] as const
+export type Partitioner = (typeof partitioners)[number]
+
+/**
+ * Resolved configuration of a topic, in the field names of the HTTP API.
+ * null means never. Milliseconds and bytes up to 2^64−1 arrive; above 2^53−1 they are exact as bigint (D25).
+ */
+export interface TopicConfig {
+  readonly retention_ms: number | bigint | null
+  readonly retention_bytes: number | bigint | null
+  readonly cleanup_policy: CleanupPolicy
+  readonly segment_bytes: number
+  readonly tombstone_retention_ms: number | bigint
+}
+
+/** A change: absent or null keeps the value; −1 clears retention_ms or retention_bytes back to never. */
+export type TopicConfigPatch = { readonly [Field in keyof TopicConfig]?: TopicConfig[Field] | null }
+
+export interface Topic {
+  readonly id: TopicId
+  readonly name: string
+  /** Handle of partition 0; partition p has firstHandle + p. */
+  readonly firstHandle: number
+  readonly partitionCount: number
+  readonly partitioner: Partitioner
+  readonly config: TopicConfig
+}
+
+export interface PartitionDescription {
+  readonly id: number
+  readonly start_offset: number
+  readonly end_offset: number
+  readonly segment_count: number
+  readonly size_bytes: number
+}
+
+export interface TopicDescription {
+  readonly name: string
+  readonly partitions: readonly PartitionDescription[]
+  readonly config: TopicConfig
+}
