@@ -19,7 +19,7 @@ const layers = {
   'src/broker': [...below, 'src/control', 'src/store', 'src/shards', 'src/background'],
   'src/gateway': [...below, 'src/broker', 'src/observe'],
   'src/client': below,
-  'src/cli': [...below, 'src/config', 'src/client', 'src/server\\.ts'],
+  'src/cli': [...below, 'src/config', 'src/client', 'src/observe', 'src/server\\.ts'],
   'src/server\\.ts': ['src'],
   'src/main\\.ts': ['src/cli'],
   'src/bin\\.js': [],

@@ -1,0 +1,228 @@
+/**
+ * A broker as a child process: started on free ports with a data directory of its own, watched through its log on
+ * stderr, and ended by its process id only. Main thread.
+ * Must never: signal a process it did not start, or leave one behind.
+ */
+import { spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { parseAddress } from './drivers/driver.ts'
+import type { BrokerAddresses } from './load/connections.ts'
+
+export interface BrokerOptions {
+  readonly dataDir: string
+  /** null: the broker's default. */
+  readonly shards: number | null
+  /** Bytes of filled slots wanted in all, over all shards; null: the broker's default. */
+  readonly fillAheadBytes: number | null
+  /** Further flags of `serve`. */
+  readonly flags: readonly string[]
+}
+
+/** What a broker says of its journal when it stops: its log line `stopped` carries these fields. */
+export interface JournalTotals {
+  readonly syncs: number
+  readonly journalBytes: number
+  /** Slots that were written before they had been filled. */
+  readonly slotsUnfilled: number
+}
+
+export interface BrokerProcess {
+  readonly pid: number
+  readonly addresses: BrokerAddresses
+  /** From the start of the process to its ready line. */
+  readonly readyMs: number
+  /** Waits until so many bytes of slots are filled, as far as the broker says so. @returns the bytes it spoke of. */
+  waitForFill(bytes: number, timeoutMs: number): Promise<number>
+  /** SIGTERM and the end of the process; SIGKILL after a while. @returns what it said of its journal, or null. */
+  stop(): Promise<JournalTotals | null>
+  /** SIGKILL at once; resolves when the process is gone. */
+  kill(): Promise<void>
+}
+
+/** A broker that is not ready by then never will be. */
+const READY_TIMEOUT_MS = 60_000
+/** After SIGTERM; the broker's own limit is 30 s. */
+const STOP_TIMEOUT_MS = 35_000
+/** Last lines of the log that an error shows. */
+const LOG_LINES_MAX = 20
+
+/** The root of this package: the first folder above this file that has a package.json. */
+export function packageRoot(): string {
+  let folder = dirname(fileURLToPath(import.meta.url))
+  while (!existsSync(join(folder, 'package.json'))) {
+    const parent = dirname(folder)
+    if (parent === folder) throw new Error('no package.json above the load generator')
+    folder = parent
+  }
+  return folder
+}
+
+/** The flags that a broker of ours is started with. */
+export function brokerFlags(options: BrokerOptions): string[] {
+  const flags = ['--data-dir', options.dataDir, '--bind', '127.0.0.1:0', '--bind-binary', '127.0.0.1:0']
+  if (options.shards !== null) flags.push('--shards', String(options.shards))
+  if (options.fillAheadBytes !== null) {
+    // The broker's setting is per shard. Without a count its default is used, which is 1 on two cores; asking each
+    // shard for the whole is safe then, only slower to fill.
+    flags.push('--journal-fill-ahead-bytes', String(Math.ceil(options.fillAheadBytes / (options.shards ?? 1))))
+  }
+  return [...flags, ...options.flags]
+}
+
+/** Starts the built broker of this package and waits until it is ready. @throws Error with its last log lines. */
+export async function startBroker(options: BrokerOptions): Promise<BrokerProcess> {
+  const entry = join(packageRoot(), 'src', 'bin.js')
+  return watchBroker(process.execPath, [entry, 'serve', ...brokerFlags(options)])
+}
+
+/** Starts any command that logs as the broker does, and waits for its ready line. */
+export async function watchBroker(command: string, args: readonly string[]): Promise<BrokerProcess> {
+  const startedMs = performance.now()
+  const child = spawn(command, args, { stdio: ['ignore', 'ignore', 'pipe'] })
+  const watch = new LogWatch(child)
+  try {
+    const ready = await watch.waitFor(() => watch.ready, READY_TIMEOUT_MS)
+    if (ready === null)
+      throw new Error(`the broker was not ready in ${READY_TIMEOUT_MS / 1000} s\n${watch.lastLines()}`)
+    const addresses = addressesOf(ready)
+    const readyMs = performance.now() - startedMs
+    return {
+      pid: child.pid ?? -1,
+      addresses,
+      readyMs,
+      waitForFill: async (bytes, timeoutMs) => {
+        await watch.waitFor(() => (watch.filledBytes >= bytes ? true : null), timeoutMs)
+        return watch.filledBytes
+      },
+      stop: async () => {
+        await endChild(child, watch, 'SIGTERM')
+        return watch.totals
+      },
+      kill: () => endChild(child, watch, 'SIGKILL')
+    }
+  } catch (error) {
+    await endChild(child, watch, 'SIGKILL')
+    throw error
+  }
+}
+
+async function endChild(child: ChildProcess, watch: LogWatch, signal: NodeJS.Signals): Promise<void> {
+  if (!watch.isGone) child.kill(signal)
+  const gone = await watch.waitForExit(STOP_TIMEOUT_MS)
+  if (gone) return
+  child.kill('SIGKILL')
+  await watch.waitForExit(STOP_TIMEOUT_MS)
+}
+
+function addressesOf(ready: Readonly<Record<string, unknown>>): BrokerAddresses {
+  const { httpAddress, binaryAddress } = ready
+  if (typeof httpAddress !== 'string') throw new Error('the ready line of the broker names no httpAddress')
+  return {
+    http: parseAddress(httpAddress),
+    es01: typeof binaryAddress === 'string' ? parseAddress(binaryAddress) : null
+  }
+}
+
+/** Reads the child's log line by line and remembers what others wait for. */
+class LogWatch {
+  ready: Readonly<Record<string, unknown>> | null = null
+  totals: JournalTotals | null = null
+  isGone = false
+  readonly #filledByShard = new Map<unknown, number>()
+  readonly #lines: string[] = []
+  readonly #waiters = new Set<() => void>()
+  #exitText = ''
+
+  constructor(child: ChildProcess) {
+    child.once('error', error => this.#end(`could not be started: ${error.message}`))
+    // `close` comes after `exit`, once the last line of the log has been read.
+    child.once('close', (code, signal) => this.#end(`ended with ${signal ?? `code ${code}`}`))
+    if (child.stderr !== null) createInterface({ input: child.stderr }).on('line', line => this.#take(line))
+  }
+
+  /** Filled slot bytes the broker spoke of, over all shards. */
+  get filledBytes(): number {
+    return [...this.#filledByShard.values()].reduce((sum, bytes) => sum + bytes, 0)
+  }
+
+  lastLines(): string {
+    return this.#lines.join('\n')
+  }
+
+  /** @returns what `find` found, or null after the time. @throws Error if the child ends first. */
+  async waitFor<T>(find: () => T | null, timeoutMs: number): Promise<T | null> {
+    const end = performance.now() + timeoutMs
+    for (;;) {
+      const found = find()
+      if (found !== null) return found
+      if (this.isGone) throw new Error(`the broker ${this.#exitText}\n${this.lastLines()}`)
+      if (!(await this.#change(end - performance.now()))) return null
+    }
+  }
+
+  async waitForExit(timeoutMs: number): Promise<boolean> {
+    const end = performance.now() + timeoutMs
+    while (!this.isGone) if (!(await this.#change(end - performance.now()))) return false
+    return true
+  }
+
+  /** Resolves true at the next log line or at the end of the child, false after the time. */
+  #change(timeoutMs: number): Promise<boolean> {
+    return new Promise(resolve => {
+      const finish = (changed: boolean): void => {
+        this.#waiters.delete(wake)
+        clearTimeout(timer)
+        resolve(changed)
+      }
+      const wake = (): void => finish(true)
+      const timer = setTimeout(() => finish(false), Math.max(0, timeoutMs))
+      this.#waiters.add(wake)
+    })
+  }
+
+  #take(line: string): void {
+    this.#lines.push(line)
+    if (this.#lines.length > LOG_LINES_MAX) this.#lines.shift()
+    const fields = parseLogLine(line)
+    if (fields?.['msg'] === 'ready') this.ready = fields
+    if (fields?.['msg'] === 'slots filled' && typeof fields['bytes'] === 'number') {
+      this.#filledByShard.set(fields['shard'], fields['bytes'])
+    }
+    if (fields?.['msg'] === 'stopped') this.totals = totalsOf(fields)
+    this.#wakeAll()
+  }
+
+  #end(text: string): void {
+    if (this.isGone) return
+    this.isGone = true
+    this.#exitText = text
+    this.#wakeAll()
+  }
+
+  #wakeAll(): void {
+    for (const wake of [...this.#waiters]) wake()
+  }
+}
+
+function totalsOf(fields: Readonly<Record<string, unknown>>): JournalTotals | null {
+  const { syncs, journalBytes, slotsUnfilled } = fields
+  if (typeof syncs !== 'number' || typeof journalBytes !== 'number') return null
+  return { syncs, journalBytes, slotsUnfilled: typeof slotsUnfilled === 'number' ? slotsUnfilled : 0 }
+}
+
+/** The fields of a JSON log line; null for any other text (a banner, a warning of Node). */
+function parseLogLine(line: string): Readonly<Record<string, unknown>> | null {
+  if (!line.startsWith('{')) return null
+  try {
+    const value: unknown = JSON.parse(line)
+    return typeof value === 'object' && value !== null ? Object.fromEntries(Object.entries(value)) : null
+  } catch (error) {
+    // A line that only looks like JSON is text for people: it is kept for error messages and means nothing here.
+    if (error instanceof SyntaxError) return null
+    throw error
+  }
+}

@@ -1,0 +1,218 @@
+/**
+ * The command line of the load generator. Pure: text in, options or every fault at once out.
+ */
+import { parseArgs } from 'node:util'
+import { parseAddress } from './drivers/driver.ts'
+import { ES01_SLOTS_MAX } from './drivers/es01.ts'
+import { protocols } from './load/connections.ts'
+import type { BrokerAddresses, Protocol } from './load/connections.ts'
+import { parseBytes } from './units.ts'
+
+export const scenarios = ['limit', 'produce', 'partitions', 'latency', 'consume', 'mixed'] as const
+export type Scenario = (typeof scenarios)[number]
+
+export interface BenchOptions {
+  readonly scenarios: readonly Scenario[]
+  readonly protocols: readonly Protocol[]
+  readonly rounds: number
+  readonly windowMs: number
+  readonly warmUpMs: number
+  readonly connections: number
+  readonly inFlight: number
+  readonly records: number
+  readonly valueBytes: number
+  /** Partitions of the topic where the scenario does not vary them. */
+  readonly partitions: number
+  readonly partitionCounts: readonly number[]
+  readonly keyed: boolean
+  /** Requests per second of an open loop, or null for a closed loop. */
+  readonly rate: number | null
+  /** Shard counts to sweep; null stands for the broker's default. */
+  readonly shards: readonly (number | null)[]
+  readonly fillAheadBytes: number
+  readonly fetchBytes: number
+  /** Bytes per sync of the first limit loop; null: as the broker reports, else estimated. */
+  readonly limitBytes: number | null
+  readonly jsonPath: string | null
+  readonly htmlPath: string | null
+  /** Folder under which data directories are made and removed. */
+  readonly dataDir: string | null
+  /** A broker that runs already; null: one is started per case. */
+  readonly broker: BrokerAddresses | null
+  readonly help: boolean
+}
+
+export const helpText = `Usage: npm run bench -- [options]
+
+Measures a broker with durable writes: starts one per case on a fresh directory, warms up, measures a window, and
+compares with a bare loop of write + fdatasync on the same disk. Rounds are interleaved, every other one backwards.
+
+  --scenario LIST          ${scenarios.join(', ')} (default: limit,produce,partitions,latency)
+  --protocol LIST          es01, http (default: es01)
+  --rounds N               rounds of all cases (default: 5)
+  --seconds N              measured window (default: 3); ends earlier when the filled slots are used up
+  --warm-up N              seconds before the window (default: 0.5)
+  --connections N          (default: 8)
+  --in-flight N            requests in flight per connection (default: 4; over HTTP that many more connections)
+  --records N              records per request (default: 500)
+  --bytes SIZE             bytes of a value (default: 256)
+  --partitions N           partitions of the topic (default: 12)
+  --partition-counts LIST  for the scenario partitions (default: 1,12,100,1000)
+  --keyed                  records have keys and scatter by them
+  --rate N                 open loop: requests per second, latency from the intended send time
+  --shards LIST            sweep over shard counts (default: the broker's own)
+  --fill-ahead SIZE        slots filled before a window opens, in all (default: 2GiB)
+  --fetch-bytes SIZE       max_bytes of a consume (default: 1MiB)
+  --limit-bytes SIZE       bytes per sync of the first bare loop (default: what the broker reports, else an estimate)
+  --data-dir DIR           where data directories are made (default: the current folder); must be on a disk
+  --broker HTTP[,ES01]     measure a running broker instead, e.g. 127.0.0.1:9000,127.0.0.1:9001
+  --json FILE              write everything as JSON
+  --html FILE              write a report with charts
+  --help
+
+Examples:
+  npm run bench -- --scenario limit,produce --rounds 5 --html bench-report.html
+  npm run bench -- --scenario latency --rate 500 --seconds 10
+  npm run bench -- --scenario produce --shards 1,2 --protocol es01,http
+`
+
+/** Every fault of a command line, one per line. */
+export class OptionsError extends Error {
+  override readonly name = 'OptionsError'
+}
+
+const text = { type: 'string' } as const
+const flag = { type: 'boolean', default: false } as const
+
+/** @param args without node and script. @throws OptionsError naming every fault. */
+export function parseOptions(args: readonly string[]): BenchOptions {
+  const values = parseFlags(args)
+  const faults: string[] = []
+  const read = new OptionReader(values, faults)
+  const options: BenchOptions = {
+    scenarios: read.choices('scenario', scenarios, ['limit', 'produce', 'partitions', 'latency']),
+    protocols: read.choices('protocol', protocols, ['es01']),
+    rounds: read.integer('rounds', 5, 1, 1000),
+    windowMs: read.seconds('seconds', 3, 0.1, 3600),
+    warmUpMs: read.seconds('warm-up', 0.5, 0, 600),
+    connections: read.integer('connections', 8, 1, 1000),
+    inFlight: read.integer('in-flight', 4, 1, ES01_SLOTS_MAX),
+    records: read.integer('records', 500, 1, 100_000),
+    valueBytes: read.bytes('bytes', 256),
+    partitions: read.integer('partitions', 12, 1, 10_000),
+    partitionCounts: read.integers('partition-counts', [1, 12, 100, 1000], 1, 10_000),
+    keyed: values['keyed'] === true,
+    rate: values['rate'] === undefined ? null : read.integer('rate', 1, 1, 10_000_000),
+    shards: values['shards'] === undefined ? [null] : read.integers('shards', [], 1, 1024),
+    fillAheadBytes: read.bytes('fill-ahead', 2 * 1024 ** 3),
+    fetchBytes: read.bytes('fetch-bytes', 1024 ** 2),
+    limitBytes: values['limit-bytes'] === undefined ? null : read.bytes('limit-bytes', 0),
+    jsonPath: read.text('json'),
+    htmlPath: read.text('html'),
+    dataDir: read.text('data-dir'),
+    broker: read.broker(),
+    help: values['help'] === true
+  }
+  if (options.broker !== null && values['shards'] !== undefined) {
+    faults.push('--shards is for brokers started here: it cannot change the one named by --broker')
+  }
+  if (faults.length > 0) throw new OptionsError(faults.join('\n'))
+  return options
+}
+
+type FlagValues = Readonly<Record<string, string | boolean | undefined>>
+
+function parseFlags(args: readonly string[]): FlagValues {
+  const names = ['scenario', 'protocol', 'rounds', 'seconds', 'warm-up', 'connections', 'in-flight', 'records', 'bytes']
+  names.push('partitions', 'partition-counts', 'rate', 'shards', 'fill-ahead', 'fetch-bytes', 'limit-bytes')
+  names.push('json', 'html', 'data-dir', 'broker')
+  const options = Object.fromEntries(names.map(name => [name, text]))
+  try {
+    return parseArgs({ args: [...args], options: { ...options, keyed: flag, help: flag }, strict: true }).values
+  } catch (error) {
+    if (error instanceof Error && 'code' in error) throw new OptionsError(`${error.message} (--help lists all options)`)
+    throw error
+  }
+}
+
+/** Reads one value at a time and gathers the faults. A faulty value reads as its default. */
+class OptionReader {
+  readonly #values: FlagValues
+  readonly #faults: string[]
+
+  constructor(values: FlagValues, faults: string[]) {
+    this.#values = values
+    this.#faults = faults
+  }
+
+  text(name: string): string | null {
+    const value = this.#values[name]
+    return typeof value === 'string' ? value : null
+  }
+
+  integer(name: string, fallback: number, min: number, max: number): number {
+    const value = this.text(name)
+    return value === null ? fallback : this.#number(name, value, { min, max, whole: true })
+  }
+
+  integers(name: string, fallback: readonly number[], min: number, max: number): readonly number[] {
+    const value = this.text(name)
+    if (value === null) return fallback
+    return value.split(',').map(part => this.#number(name, part, { min, max, whole: true }))
+  }
+
+  /** Seconds as milliseconds. */
+  seconds(name: string, fallback: number, min: number, max: number): number {
+    const value = this.text(name)
+    return 1000 * (value === null ? fallback : this.#number(name, value, { min, max, whole: false }))
+  }
+
+  bytes(name: string, fallback: number): number {
+    const value = this.text(name)
+    if (value === null) return fallback
+    return this.#attempt(name, fallback, () => parseBytes(value))
+  }
+
+  choices<T extends string>(name: string, allowed: readonly T[], fallback: readonly T[]): readonly T[] {
+    const value = this.text(name)
+    if (value === null) return fallback
+    const chosen: T[] = []
+    for (const part of value.split(',')) {
+      const found = allowed.find(one => one === part.trim())
+      if (found === undefined) this.#faults.push(`--${name}: '${part}' is not one of ${allowed.join(', ')}`)
+      else chosen.push(found)
+    }
+    return chosen
+  }
+
+  broker(): BrokerAddresses | null {
+    const value = this.text('broker')
+    if (value === null) return null
+    return this.#attempt('broker', null, () => {
+      const [http, es01] = value.split(',')
+      return { http: parseAddress(http ?? ''), es01: es01 === undefined ? null : parseAddress(es01) }
+    })
+  }
+
+  #number(
+    name: string,
+    value: string,
+    rule: { readonly min: number; readonly max: number; readonly whole: boolean }
+  ): number {
+    const number = value.trim() === '' ? Number.NaN : Number(value)
+    if (number >= rule.min && number <= rule.max && (!rule.whole || Number.isInteger(number))) return number
+    this.#faults.push(
+      `--${name}: '${value}' is not a ${rule.whole ? 'whole ' : ''}number from ${rule.min} to ${rule.max}`
+    )
+    return rule.min
+  }
+
+  #attempt<T>(name: string, fallback: T, read: () => T): T {
+    try {
+      return read()
+    } catch (error) {
+      this.#faults.push(`--${name}: ${error instanceof Error ? error.message : String(error)}`)
+      return fallback
+    }
+  }
+}

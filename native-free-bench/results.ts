@@ -1,0 +1,130 @@
+/**
+ * What a run found, in the shape that is printed and written as JSON, and the comparisons drawn from it.
+ * Pure. Every round stays visible; a median is only ever shown beside its rounds.
+ */
+import type { LatencySummary } from './latency.ts'
+import type { Machine } from './machine.ts'
+import { limitLargeId, limitMeanId, limitSmallId, partitionsId, suffix } from './plan.ts'
+import type { BrokerCase, Case } from './plan.ts'
+import { median, pairedRatio } from './statistics.ts'
+
+/** One window of one case. */
+export interface RoundResult {
+  readonly seconds: number
+  readonly requestsPerSecond: number
+  readonly recordsPerSecond: number
+  /** Keys and values only, no framing. For a bare loop: bytes written. */
+  readonly bytesPerSecond: number
+  readonly latency: LatencySummary
+  /** Records per second in each 100 ms. */
+  readonly slices: readonly number[]
+  /** Cores in use; null where nobody could tell. */
+  readonly clientCores: number | null
+  readonly brokerCores: number | null
+  readonly refusals: number
+  /** Further figures, by name with their unit. */
+  readonly extras: Readonly<Record<string, number>>
+  /** What a reader must know about this window. */
+  readonly notes: readonly string[]
+}
+
+export interface CaseResult {
+  readonly case: Case
+  /** By round; null where the round failed (the reason is in `failures`). */
+  readonly rounds: readonly (RoundResult | null)[]
+  readonly failures: readonly string[]
+}
+
+export interface Comparison {
+  readonly name: string
+  /** One value per round in which both sides were measured. */
+  readonly perRound: readonly number[]
+  readonly median: number
+}
+
+export interface BenchReport {
+  readonly machine: Machine
+  readonly command: string
+  readonly durability: string
+  readonly startedAt: string
+  readonly cases: readonly CaseResult[]
+  readonly comparisons: readonly Comparison[]
+  readonly notes: readonly string[]
+}
+
+/** Median over the rounds that were measured. */
+export function medianOf(result: CaseResult, pick: (round: RoundResult) => number): number {
+  return median(result.rounds.filter(round => round !== null).map(pick))
+}
+
+/** The round whose throughput is nearest the median: the one that a chart shows. */
+export function typicalRound(result: CaseResult): RoundResult | null {
+  const middle = medianOf(result, round => round.recordsPerSecond)
+  let best: RoundResult | null = null
+  for (const round of result.rounds) {
+    if (round === null) continue
+    const distance = Math.abs(round.recordsPerSecond - middle)
+    if (best === null || distance < Math.abs(best.recordsPerSecond - middle)) best = round
+  }
+  return best
+}
+
+/** The ratios that the results allow: share of the disk's limit, many partitions to one, latency to the bare sync. */
+export function compare(results: readonly CaseResult[]): Comparison[] {
+  const comparisons: Comparison[] = []
+  const add = (name: string, top: readonly (number | undefined)[], bottom: readonly (number | undefined)[]): void => {
+    const ratio = pairedRatio(top, bottom)
+    if (ratio.perRound.length > 0) comparisons.push({ name, ...ratio })
+  }
+  const find = (id: string): CaseResult | undefined => results.find(result => result.case.id === id)
+  const limit = largerLimit(find(limitMeanId), find(limitLargeId))
+  const bare = perRound(find(limitSmallId), round => round.latency.p50Ms)
+  for (const result of results) {
+    const one = result.case
+    if (one.kind === 'disk') continue
+    if (isLatency(one)) {
+      add(
+        `${one.id}: p50 ÷ bare 4 KiB write + fdatasync p50`,
+        perRound(result, round => round.latency.p50Ms),
+        bare
+      )
+    } else if (one.kind === 'produce') {
+      add(
+        `${one.id}: bytes/s ÷ limit`,
+        perRound(result, round => round.bytesPerSecond),
+        limit
+      )
+    }
+  }
+  for (const { protocol, shards } of sweeps(results)) {
+    const rate = (count: number): (number | undefined)[] =>
+      perRound(find(partitionsId(count, protocol, shards)), round => round.recordsPerSecond)
+    add(`1000 partitions ÷ 1 partition${suffix(protocol, shards)}: records/s`, rate(1000), rate(1))
+  }
+  return comparisons
+}
+
+/** Bytes/s of the faster bare loop of each round. */
+function largerLimit(a: CaseResult | undefined, b: CaseResult | undefined): (number | undefined)[] {
+  const first = perRound(a, round => round.bytesPerSecond)
+  const second = perRound(b, round => round.bytesPerSecond)
+  return Array.from({ length: Math.max(first.length, second.length) }, (_, round) => {
+    const seen = [first[round], second[round]].filter(value => value !== undefined)
+    return seen.length === 0 ? undefined : Math.max(...seen)
+  })
+}
+
+function perRound(result: CaseResult | undefined, pick: (round: RoundResult) => number): (number | undefined)[] {
+  return result === undefined ? [] : result.rounds.map(round => (round === null ? undefined : pick(round)))
+}
+
+function isLatency(one: BrokerCase): boolean {
+  return one.id.startsWith('latency/')
+}
+
+/** Each pair of protocol and shard count once. */
+function sweeps(results: readonly CaseResult[]): BrokerCase[] {
+  const seen = new Map<string, BrokerCase>()
+  for (const { case: one } of results) if (one.kind !== 'disk') seen.set(suffix(one.protocol, one.shards), one)
+  return [...seen.values()]
+}

@@ -1,0 +1,67 @@
+#!/usr/bin/env node
+/**
+ * The command `millrace`. Plain JavaScript that Node 20 parses: where the Node that runs it is older than 24, it runs
+ * itself again with the Node that was installed beside it, passing arguments, terminal, signals and exit code through.
+ * Owns nothing else; dist/src/main.js is the program.
+ */
+import { spawn } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import module, { createRequire } from 'node:module'
+import { constants } from 'node:os'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const NODE_MAJOR_MIN = 24
+
+/** One line, one way to help. */
+function fail(message) {
+  process.stderr.write(`millrace: ${message}\n`)
+  process.exit(1)
+}
+
+/** Path of the node binary of the optional dependency for this machine, or null. */
+function findBundledNode() {
+  const name = `node-${process.platform}-${process.arch}`
+  try {
+    const binary = join(dirname(createRequire(import.meta.url).resolve(`${name}/package.json`)), 'bin', 'node')
+    return existsSync(binary) ? binary : null
+  } catch (error) {
+    // Not installed: the package exists for linux on x64 and arm64 only, and may have been left out.
+    if (error.code === 'MODULE_NOT_FOUND') return null
+    throw error
+  }
+}
+
+function runAgain(node) {
+  const child = spawn(node, [fileURLToPath(import.meta.url), ...process.argv.slice(2)], { stdio: 'inherit' })
+  // Ctrl-C at a terminal reaches both processes; serve takes the echo for what it is.
+  const forward = signal => child.kill(signal)
+  const signals = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR2']
+  for (const signal of signals) process.on(signal, forward)
+  child.on('error', error => fail(`cannot run ${node}: ${error.message}`))
+  child.on('exit', (code, signal) => {
+    if (signal === null) process.exit(code)
+    // Ended by a signal: end the same way, so that the caller sees the same; 128 + n if this one cannot be raised.
+    for (const name of signals) process.off(name, forward)
+    process.exitCode = 128 + constants.signals[signal]
+    process.kill(process.pid, signal)
+  })
+}
+
+async function run() {
+  module.enableCompileCache()
+  const main = new URL('../dist/src/main.js', import.meta.url)
+  if (!existsSync(main)) fail('this checkout is not built yet: run `npm run build` first')
+  await import(main.href)
+}
+
+if (Number.parseInt(process.versions.node, 10) >= NODE_MAJOR_MIN) {
+  await run()
+} else {
+  const node = findBundledNode()
+  if (node === null) {
+    fail(`needs Node ${NODE_MAJOR_MIN} or newer, this is ${process.versions.node}: install it from https://nodejs.org`)
+  } else {
+    runAgain(node)
+  }
+}

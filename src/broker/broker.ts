@@ -1,0 +1,155 @@
+/**
+ * The use cases of the broker, in the order authorise → quota → route → submit → shape the reply; the first two come
+ * with keys. Main thread. Knows no protocol and no engine.
+ */
+import { BrokerError } from '../model/errors.ts'
+import { limits } from '../model/limits.ts'
+import type {
+  Broker,
+  CreateTopicRequest,
+  ProduceCaller,
+  ReadCaller,
+  ReadRequest,
+  Readiness,
+  RecordSource,
+  SubmitOutcome
+} from '../model/requests.ts'
+import { submitOutcomes } from '../model/requests.ts'
+import type { TopicConfig, TopicConfigPatch, TopicDescription } from '../model/topic.ts'
+import type { Engine } from './engine.ts'
+import { Router } from './router.ts'
+import { TopicCommands, type TopicParts } from './topic-commands.ts'
+
+export interface BrokerOptions extends Omit<TopicParts, 'onDeleted'> {
+  readonly engine: Engine
+  readonly maxRecordBytes: number
+  readonly flushEveryRecords: number
+}
+
+const nothing = Buffer.alloc(0)
+
+export class LocalBroker implements Broker {
+  readonly #topics: TopicCommands
+  readonly #router = new Router()
+  readonly #options: BrokerOptions
+  #isStopping = false
+
+  constructor(options: BrokerOptions) {
+    this.#options = options
+    this.#topics = new TopicCommands({ ...options, onDeleted: topic => this.#router.forget(topic) })
+  }
+
+  createTopic(request: CreateTopicRequest): Promise<{ name: string; partitions: number }> {
+    return this.#topics.create(request)
+  }
+
+  listTopics(): string[] {
+    return this.#options.catalog.names()
+  }
+
+  describeTopic(name: string): Promise<TopicDescription> {
+    return this.#topics.describe(name)
+  }
+
+  topicConfig(name: string): TopicConfig {
+    return this.#topics.topic(name).config
+  }
+
+  changeTopicConfig(name: string, patch: TopicConfigPatch): Promise<TopicConfig> {
+    return this.#topics.configure(name, patch)
+  }
+
+  deleteTopic(name: string): Promise<{ name: string; partitions: number }> {
+    return this.#topics.delete(name)
+  }
+
+  /** Checks in the order of spec 4: topic · empty · count · record size · partition. Nothing is written before all hold. */
+  submitProduce(topicName: string, records: RecordSource, caller: ProduceCaller): SubmitOutcome {
+    const { engine, catalog } = this.#options
+    const topic = catalog.topicNamed(topicName)
+    if (topic === undefined) return this.#refuse(caller, new BrokerError('TOPIC_NOT_FOUND', { topic: topicName }))
+    if (records.count === 0) {
+      queueMicrotask(() => caller.onProduced(nothing, 0, 0))
+      return submitOutcomes.taken
+    }
+    const refusal = this.#checkSizes(records)
+    if (refusal !== null) return this.#refuse(caller, refusal)
+    let partitions: Uint32Array
+    try {
+      partitions = this.#router.route(topic, records)
+    } catch (error) {
+      if (error instanceof BrokerError) return this.#refuse(caller, error)
+      throw error
+    }
+    const outcome = engine.append(topic, records, partitions, caller)
+    if (outcome === submitOutcomes.taken) {
+      this.#router.accept(topic)
+      engine.turnSoon()
+    }
+    return outcome
+  }
+
+  submitRead(read: ReadRequest, caller: ReadCaller): SubmitOutcome {
+    const { engine, catalog } = this.#options
+    const topic = catalog.topicNamed(read.topic)
+    if (topic === undefined) return this.#refuseRead(caller, new BrokerError('TOPIC_NOT_FOUND', { topic: read.topic }))
+    if (read.partition >= topic.partitionCount) {
+      const details = { partition: read.partition, topic: topic.name, count: topic.partitionCount }
+      return this.#refuseRead(caller, new BrokerError('PARTITION_RANGE', details))
+    }
+    const outcome = engine.read({ ...read, topic }, caller)
+    if (outcome === submitOutcomes.taken) engine.turnSoon()
+    return outcome
+  }
+
+  turn(): void {
+    this.#options.engine.turn()
+  }
+
+  whenRoom(callback: () => void): void {
+    this.#options.engine.whenRoom(callback)
+  }
+
+  onDelivered(hook: () => void): void {
+    this.#options.engine.onDelivered(hook)
+  }
+
+  topicCount(): number {
+    return this.#options.catalog.topicCount
+  }
+
+  readiness(): Readiness {
+    const durability = this.#options.flushEveryRecords === 1 ? 'synced' : 'deferred'
+    if (this.#isStopping) return { ready: false, message: 'shutting down', durability }
+    const problems = this.#options.engine.problems()
+    return { ready: problems.length === 0, message: problems.join('; ') || 'accepting traffic', durability }
+  }
+
+  /** From now on not ready: load balancers look elsewhere while requests in progress finish. */
+  beginStop(): void {
+    this.#isStopping = true
+  }
+
+  #checkSizes(records: RecordSource): BrokerError | null {
+    if (records.count > limits.requestRecordsMax) {
+      return new BrokerError('RECORDS_TOO_MANY', { count: records.count, limit: limits.requestRecordsMax })
+    }
+    const limit = this.#options.maxRecordBytes
+    if (records.largestPayloadBytes <= limit) return null
+    return new BrokerError('RECORD_TOO_LARGE', {
+      index: records.largestPayloadIndex,
+      size: records.largestPayloadBytes,
+      limit
+    })
+  }
+
+  #refuse(caller: ProduceCaller, error: BrokerError): SubmitOutcome {
+    queueMicrotask(() => caller.onProduceFailed(error))
+    return submitOutcomes.taken
+  }
+
+  #refuseRead(caller: ReadCaller, error: BrokerError): SubmitOutcome {
+    queueMicrotask(() => caller.onReadFailed(error))
+    return submitOutcomes.taken
+  }
+}

@@ -1,0 +1,218 @@
+/**
+ * An append on the local engine: one ring message for each shard involved, room in all of them before any is written,
+ * and one answer to the caller. Main thread.
+ *
+ * What can refuse a request is checked before, on this thread, so no shard has a say any more: all messages go out
+ * together or none does. A shard that fails afterwards makes the whole answer `written: unknown`, unless none wrote.
+ */
+import { assert } from '../base/assert.ts'
+import type { ByteBudget } from '../base/byte-budget.ts'
+import { BrokerError } from '../model/errors.ts'
+import { shardOf } from '../model/ids.ts'
+import { RESULT_BYTES, submitOutcomes, type ProduceCaller, type RecordSource, type SubmitOutcome } from '../model/requests.ts'
+import type { Topic } from '../model/topic.ts'
+import type { PendingRequest } from '../shards/pending.ts'
+import type { ProduceFrame, ShardLink } from '../shards/shard-link.ts'
+import type { ShardSet } from '../shards/shard-set.ts'
+import { REPLY_BODY_AT, replyTypes } from '../wire/shard/messages.ts'
+
+interface Part {
+  link: ShardLink
+  bytes: number
+  count: number
+  frame: ProduceFrame | null
+  at: number
+  /** requests.position() before the reservation. */
+  mark: number
+}
+
+export class LocalAppend {
+  readonly #shards: ShardSet
+  /** Shared memory of frames too large for a ring, while a shard has them. */
+  readonly #oversized: ByteBudget
+  /** By shard: the part of the request in hand. */
+  readonly #parts: (Part | null)[]
+
+  constructor(shards: ShardSet, oversized: ByteBudget) {
+    this.#shards = shards
+    this.#oversized = oversized
+    this.#parts = new Array<Part | null>(shards.shardCount).fill(null)
+  }
+
+  append(topic: Topic, records: RecordSource, partitions: Uint32Array, caller: ProduceCaller): SubmitOutcome {
+    const first = shardOf(topic.firstHandle + (partitions[0] ?? 0), this.#shards.shardCount)
+    if (this.#isOneShard(topic, partitions, records.count, first)) return this.#appendToOne(topic, records, partitions, caller)
+    return this.#appendToMany(topic, records, partitions, caller)
+  }
+
+  #isOneShard(topic: Topic, partitions: Uint32Array, count: number, shard: number): boolean {
+    const { shardCount } = this.#shards
+    if (shardCount === 1) return true
+    for (let i = 1; i < count; i++) if (shardOf(topic.firstHandle + (partitions[i] ?? 0), shardCount) !== shard) return false
+    return true
+  }
+
+  #appendToOne(topic: Topic, records: RecordSource, partitions: Uint32Array, caller: ProduceCaller): SubmitOutcome {
+    const handle = topic.firstHandle + (partitions[0] ?? 0)
+    const link = this.#shards.linkOf(handle)
+    if (link === null) return refuse(caller, shardOf(handle, this.#shards.shardCount))
+    const held = this.#holdOversized(link, records.ringBytes)
+    if (held < 0) return submitOutcomes.full
+    if (!link.reserveProduce(records.ringBytes)) {
+      this.#oversized.release(held)
+      return submitOutcomes.full
+    }
+    const frame = link.beginProduce(records.ringBytes)
+    const end = records.writeAll(partitions, frame.buffer, frame.recordsAt)
+    assert(end === frame.recordsAt + records.ringBytes, 'records take the room they said')
+    const request = new OneShardAppend(caller, this.#oversized, held)
+    link.endProduce(frame, topic.firstHandle, records.count, records.ringBytes, request)
+    return submitOutcomes.taken
+  }
+
+  #appendToMany(topic: Topic, records: RecordSource, partitions: Uint32Array, caller: ProduceCaller): SubmitOutcome {
+    const { shardCount } = this.#shards
+    this.#parts.fill(null)
+    const shardOfRecord = new Uint16Array(records.count)
+    for (let i = 0; i < records.count; i++) {
+      const shard = shardOf(topic.firstHandle + (partitions[i] ?? 0), shardCount)
+      shardOfRecord[i] = shard
+      let part = this.#parts[shard] ?? null
+      if (part === null) {
+        const link = this.#shards.link(shard)
+        if (link === null) return refuse(caller, shard)
+        part = { link, bytes: 0, count: 0, frame: null, at: 0, mark: 0 }
+        this.#parts[shard] = part
+      }
+      part.bytes += records.ringBytesOf(i)
+      part.count++
+    }
+    const parts = this.#parts.filter(part => part !== null)
+    const held = this.#reserveAll(parts)
+    if (held < 0) return submitOutcomes.full
+    for (const part of parts) {
+      part.frame = part.link.beginProduce(part.bytes)
+      part.at = part.frame.recordsAt
+    }
+    for (let i = 0; i < records.count; i++) {
+      const part = this.#parts[shardOfRecord[i] as number] as Part
+      part.at = records.writeRecord(i, partitions[i] as number, (part.frame as ProduceFrame).buffer, part.at)
+    }
+    const merge = new ManyShardsAppend(caller, shardOfRecord, parts.length, () => this.#oversized.release(held))
+    for (const part of parts) {
+      const frame = part.frame as ProduceFrame
+      assert(part.at === frame.recordsAt + part.bytes, 'records take the room they said')
+      part.link.endProduce(frame, topic.firstHandle, part.count, part.bytes, merge.part(part.link.shard))
+    }
+    return submitOutcomes.taken
+  }
+
+  /** Room in all rings, or in none. @returns bytes of oversized memory held, or −1. */
+  #reserveAll(parts: readonly Part[]): number {
+    let held = 0
+    for (let i = 0; i < parts.length; i++) {
+      const part = parts[i] as Part
+      part.mark = part.link.requests.position()
+      const bytes = this.#holdOversized(part.link, part.bytes)
+      if (bytes >= 0) held += bytes
+      if (bytes >= 0 && part.link.reserveProduce(part.bytes)) continue
+      for (let j = 0; j < i; j++) (parts[j] as Part).link.undoProduce((parts[j] as Part).mark)
+      this.#oversized.release(held)
+      return -1
+    }
+    return held
+  }
+
+  /** @returns bytes held: 0 for a frame that fits the ring, −1 if the budget has no room now. */
+  #holdOversized(link: ShardLink, recordsBytes: number): number {
+    if (recordsBytes + 64 <= link.frameBytesMax) return 0
+    return this.#oversized.tryReserve(recordsBytes) ? recordsBytes : -1
+  }
+}
+
+function refuse(caller: ProduceCaller, shard: number): SubmitOutcome {
+  queueMicrotask(() => caller.onProduceFailed(new BrokerError('SHARD_DOWN', { shard })))
+  return submitOutcomes.taken
+}
+
+/** The results are passed on as they lie in the reply ring. */
+class OneShardAppend implements PendingRequest {
+  endPosition = 0
+  readonly #caller: ProduceCaller
+  readonly #oversized: ByteBudget
+  readonly #heldBytes: number
+
+  constructor(caller: ProduceCaller, oversized: ByteBudget, heldBytes: number) {
+    this.#caller = caller
+    this.#oversized = oversized
+    this.#heldBytes = heldBytes
+  }
+
+  onReply(type: number, bytes: Buffer, start: number): void {
+    assert(type === replyTypes.produced, 'a produce is answered by results')
+    this.#oversized.release(this.#heldBytes)
+    this.#caller.onProduced(bytes, start + REPLY_BODY_AT, bytes.readUInt32BE(start + 8))
+  }
+
+  onFailure(error: BrokerError): void {
+    this.#oversized.release(this.#heldBytes)
+    this.#caller.onProduceFailed(error)
+  }
+}
+
+/** Waits for every shard involved, then answers once, with results in the order of the request. */
+class ManyShardsAppend {
+  readonly #caller: ProduceCaller
+  readonly #shardOfRecord: Uint16Array
+  readonly #release: () => void
+  readonly #results = new Map<number, Buffer>()
+  #waiting: number
+  #failure: BrokerError | null = null
+  #mayHaveWritten = false
+
+  constructor(caller: ProduceCaller, shardOfRecord: Uint16Array, partCount: number, release: () => void) {
+    this.#caller = caller
+    this.#shardOfRecord = shardOfRecord
+    this.#waiting = partCount
+    this.#release = release
+  }
+
+  part(shard: number): PendingRequest {
+    return {
+      endPosition: 0,
+      onReply: (type, bytes, start, end) => {
+        assert(type === replyTypes.produced, 'a produce is answered by results')
+        this.#results.set(shard, Buffer.from(bytes.subarray(start + REPLY_BODY_AT, end)))
+        this.#mayHaveWritten = true
+        this.#answered()
+      },
+      onFailure: error => {
+        this.#failure ??= error
+        if (error.written !== 'no') this.#mayHaveWritten = true
+        this.#answered()
+      }
+    }
+  }
+
+  #answered(): void {
+    if (--this.#waiting > 0) return
+    this.#release()
+    if (this.#failure === null) return this.#merge()
+    const written = this.#mayHaveWritten ? 'unknown' : 'no'
+    const { code, details } = this.#failure
+    this.#caller.onProduceFailed(new BrokerError(code, details, { written }))
+  }
+
+  #merge(): void {
+    const count = this.#shardOfRecord.length
+    const merged = Buffer.allocUnsafe(count * RESULT_BYTES)
+    const taken = new Map<number, number>()
+    for (let i = 0; i < count; i++) {
+      const shard = this.#shardOfRecord[i] as number
+      const from = taken.get(shard) ?? 0
+      this.#results.get(shard)?.copy(merged, i * RESULT_BYTES, from, from + RESULT_BYTES)
+      taken.set(shard, from + RESULT_BYTES)
+    }
+    this.#caller.onProduced(merged, 0, count)
+  }
+}

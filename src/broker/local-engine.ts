@@ -1,0 +1,172 @@
+/**
+ * The local engine: topics and records in the shards of this process. Main thread.
+ * Owns the list of topics that shards must have open: a shard that starts again is given all of them.
+ */
+import { assert } from '../base/assert.ts'
+import type { ByteBudget } from '../base/byte-budget.ts'
+import { BrokerError } from '../model/errors.ts'
+import { limits } from '../model/limits.ts'
+import { submitOutcomes, type ProduceCaller, type ReadCaller, type RecordSource, type SubmitOutcome } from '../model/requests.ts'
+import type { PartitionDescription, Topic } from '../model/topic.ts'
+import type { PendingRequest } from '../shards/pending.ts'
+import type { ShardLink } from '../shards/shard-link.ts'
+import type { ShardSet } from '../shards/shard-set.ts'
+import { readU64 } from '../wire/primitives/u64.ts'
+import { DESCRIBED_ENTRY_BYTES, REPLY_BODY_AT, REPLY_HEADER_BYTES, replyTypes, type ShardTopic } from '../wire/shard/messages.ts'
+import type { Engine, EngineRead } from './engine.ts'
+import { LocalAppend } from './local-append.ts'
+
+/** Topics open on the shards, by first handle. Shared by the engine, which changes it, and the shard set, which reads it. */
+export class OpenTopics {
+  readonly #topics = new Map<number, ShardTopic>()
+
+  set(topic: Topic): ShardTopic {
+    const entry = {
+      firstHandle: topic.firstHandle,
+      partitionCount: topic.partitionCount,
+      segmentBytes: Math.min(topic.config.segment_bytes, limits.segmentBytesHard)
+    }
+    this.#topics.set(topic.firstHandle, entry)
+    return entry
+  }
+
+  delete(topic: Topic): void {
+    this.#topics.delete(topic.firstHandle)
+  }
+
+  all(): ShardTopic[] {
+    return [...this.#topics.values()]
+  }
+}
+
+export class LocalEngine implements Engine {
+  readonly #shards: ShardSet
+  readonly #open: OpenTopics
+  readonly #append: LocalAppend
+
+  constructor(shards: ShardSet, open: OpenTopics, oversized: ByteBudget) {
+    this.#shards = shards
+    this.#open = open
+    this.#append = new LocalAppend(shards, oversized)
+  }
+
+  async openTopic(topic: Topic): Promise<void> {
+    const entry = this.#open.set(topic)
+    await this.#shards.broadcast(link => link.control(id => ({ kind: 'open', id, topics: [entry] })))
+  }
+
+  async configureTopic(topic: Topic): Promise<void> {
+    const entry = this.#open.set(topic)
+    await this.#shards.broadcast(link => link.control(id => ({ kind: 'configure', id, topic: entry })))
+  }
+
+  async dropTopic(topic: Topic): Promise<void> {
+    this.#open.delete(topic)
+    const { firstHandle, partitionCount } = topic
+    await this.#shards.broadcast(link => link.control(id => ({ kind: 'drop', id, firstHandle, partitionCount })))
+  }
+
+  async describeTopic(topic: Topic): Promise<PartitionDescription[]> {
+    const partitions: PartitionDescription[] = Array.from({ length: topic.partitionCount }, (_, id) => ({
+      id,
+      start_offset: 0,
+      end_offset: 0,
+      segment_count: 1,
+      size_bytes: 0
+    }))
+    const links = Array.from({ length: this.#shards.shardCount }, (_, shard) => {
+      const link = this.#shards.link(shard)
+      if (link === null) throw new BrokerError('SHARD_DOWN', { shard })
+      return link
+    })
+    await Promise.all(links.map(link => this.#describeOn(link, topic, partitions)))
+    return partitions
+  }
+
+  append(topic: Topic, records: RecordSource, partitions: Uint32Array, caller: ProduceCaller): SubmitOutcome {
+    return this.#append.append(topic, records, partitions, caller)
+  }
+
+  read(read: EngineRead, caller: ReadCaller): SubmitOutcome {
+    const handle = read.topic.firstHandle + read.partition
+    const link = this.#shards.linkOf(handle)
+    if (link === null) {
+      queueMicrotask(() => caller.onReadFailed(new BrokerError('SHARD_DOWN', { shard: handle % this.#shards.shardCount })))
+      return submitOutcomes.taken
+    }
+    return link.sendRead({ ...read, handle }, new EngineReadRequest(caller, read.topic.name)) ? submitOutcomes.taken : submitOutcomes.full
+  }
+
+  turn(): void {
+    this.#shards.turn()
+  }
+
+  turnSoon(): void {
+    this.#shards.turnSoon()
+  }
+
+  whenRoom(callback: () => void): void {
+    this.#shards.whenRoom(callback)
+  }
+
+  onDelivered(hook: () => void): void {
+    this.#shards.onDelivered(hook)
+  }
+
+  problems(): string[] {
+    return this.#shards.problems()
+  }
+
+  #describeOn(link: ShardLink, topic: Topic, partitions: PartitionDescription[]): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const request: PendingRequest = {
+        endPosition: -1,
+        onReply: (type, bytes, start, end, isLast) => {
+          assert(type === replyTypes.described, 'a describe is answered by entries')
+          for (let at = start + REPLY_HEADER_BYTES; at < end; at += DESCRIBED_ENTRY_BYTES) readEntry(bytes, at, partitions)
+          if (isLast) resolve()
+        },
+        onFailure: reject
+      }
+      const send = (): void => {
+        if (link.sendDescribe(topic.firstHandle, topic.partitionCount, request)) this.#shards.turnSoon()
+        else this.#shards.whenRoom(send)
+      }
+      send()
+    })
+  }
+}
+
+function readEntry(bytes: Buffer, at: number, partitions: PartitionDescription[]): void {
+  const id = bytes.readUInt32BE(at)
+  partitions[id] = {
+    id,
+    start_offset: readU64(bytes, at + 8),
+    end_offset: readU64(bytes, at + 16),
+    segment_count: bytes.readUInt32BE(at + 4),
+    size_bytes: readU64(bytes, at + 24)
+  }
+}
+
+/** Passes the chunks of an answer on as they lie in the reply ring. */
+class EngineReadRequest implements PendingRequest {
+  endPosition = -1
+  readonly #caller: ReadCaller
+  readonly #topic: string
+
+  constructor(caller: ReadCaller, topic: string) {
+    this.#caller = caller
+    this.#topic = topic
+  }
+
+  onReply(type: number, bytes: Buffer, start: number, end: number, isLast: boolean): void {
+    assert(type === replyTypes.readChunk, 'a read is answered by chunks')
+    this.#caller.onReadChunk(bytes, start + REPLY_BODY_AT, end, bytes.readUInt32BE(start + 8), isLast)
+  }
+
+  onFailure(error: BrokerError): void {
+    // A shard knows handles, not names.
+    const named = error.code === 'TOPIC_NOT_FOUND' ? new BrokerError(error.code, { topic: this.#topic }) : error
+    this.#caller.onReadFailed(named)
+  }
+}

@@ -1,0 +1,90 @@
+/**
+ * Topics: create, describe, configure, delete. Each change is committed in the store, then carried out by the engine,
+ * then answered (durability V6). Main thread.
+ */
+import type { Catalog } from '../control/catalog.ts'
+import type { ChangeTurns } from '../control/change-turns.ts'
+import { decideConfigure, decideCreate, decideDelete, type TopicDefaults } from '../control/topic-decisions.ts'
+import type { StoreChange } from '../control/store-image.ts'
+import { BrokerError } from '../model/errors.ts'
+import type { CreateTopicRequest } from '../model/requests.ts'
+import type { Topic, TopicConfig, TopicConfigPatch, TopicDescription } from '../model/topic.ts'
+import type { Store } from '../store/store.ts'
+import type { Engine } from './engine.ts'
+
+export interface TopicParts {
+  readonly catalog: Catalog
+  readonly turns: ChangeTurns
+  readonly store: Store
+  readonly engine: Engine
+  readonly defaults: TopicDefaults
+  /** Called when a topic is gone. */
+  readonly onDeleted: (topic: Topic) => void
+}
+
+export class TopicCommands {
+  readonly #parts: TopicParts
+
+  constructor(parts: TopicParts) {
+    this.#parts = parts
+  }
+
+  /** The live topic of that name. @throws BrokerError TOPIC_NOT_FOUND */
+  topic(name: string): Topic {
+    const topic = this.#parts.catalog.topicNamed(name)
+    if (topic === undefined) throw new BrokerError('TOPIC_NOT_FOUND', { topic: name })
+    return topic
+  }
+
+  /** It is visible, and 201 is answered, when every owner has opened it. */
+  async create(request: CreateTopicRequest): Promise<{ name: string; partitions: number }> {
+    const { catalog, engine, defaults } = this.#parts
+    const { topic, change } = decideCreate(catalog, request, defaults)
+    catalog.reserve(change)
+    await this.#commit(change)
+    await engine.openTopic(topic)
+    catalog.apply(change)
+    return { name: topic.name, partitions: topic.partitionCount }
+  }
+
+  configure(name: string, patch: TopicConfigPatch): Promise<TopicConfig> {
+    const { catalog, engine, turns } = this.#parts
+    return turns.run(name, async () => {
+      const { topic, change } = decideConfigure(catalog, name, patch)
+      catalog.reserve(change)
+      await this.#commit(change)
+      catalog.apply(change)
+      await engine.configureTopic(topic)
+      return topic.config
+    })
+  }
+
+  delete(name: string): Promise<{ name: string; partitions: number }> {
+    const { catalog, engine, turns, onDeleted } = this.#parts
+    return turns.run(name, async () => {
+      const { topic, change } = decideDelete(catalog, name)
+      catalog.reserve(change)
+      await this.#commit(change)
+      catalog.apply(change)
+      await engine.dropTopic(topic)
+      onDeleted(topic)
+      return { name: topic.name, partitions: topic.partitionCount }
+    })
+  }
+
+  async describe(name: string): Promise<TopicDescription> {
+    const topic = this.topic(name)
+    const partitions = await this.#parts.engine.describeTopic(topic)
+    return { name: topic.name, partitions, config: topic.config }
+  }
+
+  async #commit(change: StoreChange): Promise<void> {
+    const { catalog, store } = this.#parts
+    try {
+      await store.commit([change])
+    } catch (error) {
+      catalog.abandon(change)
+      throw error
+    }
+  }
+}

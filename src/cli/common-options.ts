@@ -1,0 +1,102 @@
+/**
+ * What the commands share: the options of every client command, the readers of option texts, examples in --help.
+ */
+import { Option, type Command } from 'commander'
+import { HttpClient, type Whole } from '../client/http/http-client.ts'
+import { parseBytes } from '../config/parse.ts'
+import { UsageError, type CliIo } from './io.ts'
+
+export const defaultBroker = 'http://127.0.0.1:9000'
+
+/** Longest wait for one answer. Above the broker's own timeouts, so that its error arrives rather than ours. */
+const ANSWER_TIMEOUT_MS = 60_000
+
+/** A command's options are untyped texts until a reader has seen them. */
+export type OptionTexts = Readonly<Record<string, unknown>>
+
+/** Adds --broker and --json. They work before and after the command's name. */
+export function addClientOptions(command: Command): Command {
+  return command
+    .addOption(
+      new Option('--broker <url>', `broker to talk to (default: ES_BROKER, MILLRACE_BROKER or ${defaultBroker})`)
+    )
+    .addOption(new Option('--json', "print the broker's answer as it came, one line of JSON per request"))
+}
+
+/** Adds examples after the options in --help. */
+export function addExamples(command: Command, examples: readonly string[]): Command {
+  const lines = examples.map(example => `  $ ${example}`)
+  return command.addHelpText('after', `\nExamples:\n${lines.join('\n')}`)
+}
+
+/** The options of a command and, where it has none of that name, of the commands above it. */
+export function optionsOf(command: Command): OptionTexts {
+  const chain: OptionTexts[] = []
+  for (let current: Command | null = command; current !== null; current = current.parent) {
+    chain.unshift(current.opts<OptionTexts>())
+  }
+  return Object.assign({}, ...chain) as OptionTexts
+}
+
+/** The client that --broker or the environment names. @throws UsageError */
+export function openClient(options: OptionTexts, io: CliIo): HttpClient {
+  const named = textOf(options['broker']) ?? io.env['MILLRACE_BROKER'] ?? io.env['ES_BROKER'] ?? ''
+  const written = named === '' ? defaultBroker : named
+  const url = written.includes('://') ? written : `http://${written}`
+  if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) {
+    throw new UsageError(`--broker '${written}' is not an http address: write ${defaultBroker}`)
+  }
+  return new HttpClient({ broker: url, timeoutMs: ANSWER_TIMEOUT_MS })
+}
+
+/** The text of an option, or null if it was not given. */
+export function textOf(value: unknown): string | null {
+  return typeof value === 'string' ? value : null
+}
+
+/**
+ * The text of an option that must be given. Checked here and not by commander, which would report a missing option
+ * before a misspelt one. @throws UsageError
+ */
+export function requiredText(options: OptionTexts, name: string, flag: string): string {
+  const text = textOf(options[name])
+  if (text === null) throw new UsageError(`${flag} is missing`)
+  if (text === '') throw new UsageError(`${flag} must not be empty`)
+  return text
+}
+
+export interface WholeRange {
+  readonly min: bigint
+  readonly max: bigint
+}
+
+/** An unsigned 64-bit number, as the API takes it for offsets and sizes. */
+export const u64: WholeRange = { min: 0n, max: 2n ** 64n - 1n }
+/** Partition numbers and counts. */
+export const u32: WholeRange = { min: 0n, max: 2n ** 32n - 1n }
+
+/** A whole number, exact: bigint above 2^53. @returns null if the option was not given. @throws UsageError */
+export function wholeOf(value: unknown, flag: string, range: WholeRange): Whole | null {
+  const text = textOf(value)
+  if (text === null) return null
+  const whole = /^-?\d+$/.test(text) ? BigInt(text) : null
+  if (whole === null || whole < range.min || whole > range.max) {
+    throw new UsageError(`${flag} '${text}' is not a whole number from ${range.min} to ${range.max}`)
+  }
+  return whole > BigInt(Number.MAX_SAFE_INTEGER) ? whole : Number(whole)
+}
+
+/** The same for a number that is always small enough to be exact. */
+export function smallWholeOf(value: unknown, flag: string, range: WholeRange): number | null {
+  const whole = wholeOf(value, flag, range)
+  return whole === null ? null : Number(whole)
+}
+
+/** A whole number, or a size with a unit such as 64MiB. @throws UsageError */
+export function sizeOf(value: unknown, flag: string, range: WholeRange): Whole | null {
+  const text = textOf(value)
+  if (text === null || /^-?\d+$/.test(text)) return wholeOf(value, flag, range)
+  const reading = parseBytes(text)
+  if (!reading.ok) throw new UsageError(`${flag} '${text}' ${reading.problem}`)
+  return wholeOf(String(reading.value), flag, range)
+}

@@ -1,0 +1,49 @@
+/** The lines that commands print for people. Pure. With --json nothing of this is used. */
+import type { ConsumeAnswer, ConsumedRecord, DescribeAnswer, ProduceResult, Whole } from '../client/http/http-client.ts'
+
+const escapes: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r' }
+
+/**
+ * Text that stays on its line and cannot steer a terminal: control characters but tab are written as \n, \r or \xNN.
+ * Everything else is untouched.
+ */
+export function showText(text: string): string {
+  return text.replace(/[\u0000-\u0008\u000a-\u001f\u007f-\u009f]/g, character => {
+    return escapes[character] ?? `\\x${character.charCodeAt(0).toString(16).padStart(2, '0')}`
+  })
+}
+
+/** `partition=0 offset=57`, with ` (duplicate)`. */
+export function formatResult({ partition, offset, duplicate }: ProduceResult): string {
+  return `partition=${partition} offset=${offset}${duplicate === true ? ' (duplicate)' : ''}`
+}
+
+/** `offset=0 key=alice value=…`; a record without a key has no `key=`. */
+export function formatRecord({ offset, key, value }: ConsumedRecord): string {
+  return `offset=${offset}${key === null ? '' : ` key=${showText(key)}`} value=${showText(value)}`
+}
+
+/** The last line of a consume. */
+export function formatPosition(answer: Pick<ConsumeAnswer, 'next_offset' | 'high_watermark'>, count: number): string {
+  return `-- next_offset=${answer.next_offset} high_watermark=${answer.high_watermark} (${count} record(s))`
+}
+
+const neverFields = new Set(['retention_ms', 'retention_bytes'])
+
+function formatConfigValue(name: string, value: Whole | string | null): string {
+  return `${name}=${value === null && neverFields.has(name) ? 'never' : String(value)}`
+}
+
+/** A topic: its configuration, then one line per partition. */
+export function formatDescription({ name, partitions, config }: DescribeAnswer): string[] {
+  const settings = Object.entries(config).map(([field, value]) => formatConfigValue(field, value))
+  return [
+    `topic '${name}' with ${partitions.length} partition(s)`,
+    `config ${settings.join(' ')}`,
+    ...partitions.map(
+      partition =>
+        `partition=${partition.id} start_offset=${partition.start_offset} end_offset=${partition.end_offset} ` +
+        `segments=${partition.segment_count} size_bytes=${partition.size_bytes}`
+    )
+  ]
+}

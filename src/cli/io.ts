@@ -1,0 +1,36 @@
+/**
+ * What a command gets from its process, so that tests can stand in for the terminal; the exit codes; errors of use.
+ * Results go to stdout, everything else to stderr. Main thread.
+ */
+import { once } from 'node:events'
+
+/** What an exit code means; --help lists them. */
+export const exitCodes = {
+  ok: 0,
+  /** The broker refused the request, or serving failed. */
+  refused: 1,
+  /** Wrong use of a command, or a fault in the configuration. */
+  usage: 2,
+  /** No broker could be reached, or none answered. */
+  unreachable: 3
+} as const
+export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes]
+
+export type TextOutput = NodeJS.WritableStream & { readonly isTTY?: boolean }
+
+export interface CliIo {
+  readonly stdin: NodeJS.ReadableStream
+  readonly stdout: TextOutput
+  readonly stderr: TextOutput
+  readonly env: Readonly<Record<string, string | undefined>>
+}
+
+/** Wrong use: `message` is the whole text for the user, one line per fault. */
+export class UsageError extends Error {
+  override readonly name = 'UsageError'
+}
+
+/** Writes text and waits while the reader is behind, so that long output does not pile up in memory. */
+export async function print(output: TextOutput, text: string): Promise<void> {
+  if (!output.write(text)) await once(output, 'drain')
+}

@@ -1,0 +1,92 @@
+/**
+ * The command line: builds the program, runs one command, turns what went wrong into one message and an exit code.
+ * Main thread. Errors that are bugs pass through to the caller.
+ */
+import { Command, CommanderError } from 'commander'
+import { HttpClientError } from '../client/http/http-client.ts'
+import { addClientOptions } from './common-options.ts'
+import { addConfigCommands } from './config-command.ts'
+import { addConsumeCommand } from './consume-command.ts'
+import { exitCodes, print, UsageError, type CliIo, type ExitCode } from './io.ts'
+import { addProduceCommand } from './produce-command.ts'
+import { addServeCommand } from './serve-command.ts'
+import { addTopicCommands } from './topic-command.ts'
+import { readVersion } from './version.ts'
+
+const exitCodeHelp = `
+Exit codes:
+  0  done
+  1  the broker refused the request, or serving failed
+  2  wrong use of a command, or a fault in the configuration
+  3  no broker could be reached, or none answered in time`
+
+/** Runs the command that `words` (without node and script) name. @returns the exit code of the process. */
+export async function runCli(words: readonly string[], io: CliIo): Promise<ExitCode> {
+  let exitCode: ExitCode = exitCodes.ok
+  const program = buildProgram(io, code => {
+    exitCode = code
+  })
+  try {
+    await program.parseAsync(words, { from: 'user' })
+    return exitCode
+  } catch (error) {
+    return await report(error, io)
+  }
+}
+
+function buildProgram(io: CliIo, finish: (code: ExitCode) => void): Command {
+  const program = new Command('millrace')
+    .description('Millrace, a durable event broker: runs it and talks to it.')
+    .version(readVersion(), '-V, --version', 'print the version')
+    .helpOption('-h, --help', 'print help; also after a command')
+    .enablePositionalOptions()
+    .exitOverride()
+    .configureOutput({
+      writeOut: text => io.stdout.write(text),
+      writeErr: text => io.stderr.write(text),
+      outputError: (text, write) => write(`${oneLine(text)}\n`)
+    })
+  addClientOptions(program)
+  program.addHelpText('afterAll', exitCodeHelp)
+  addServeCommand(program, io, finish)
+  addConfigCommands(program, io)
+  addTopicCommands(program, io)
+  addProduceCommand(program, io)
+  addConsumeCommand(program, io)
+  return program
+}
+
+/** `error: unknown option '--x'\n(Did you mean --y?)` → one line under our name. */
+function oneLine(text: string): string {
+  return text
+    .trim()
+    .replace(/^error: /, 'millrace: ')
+    .replace(/\s*\n\s*\(Did you mean (.+)\?\)$/, ': did you mean $1?')
+}
+
+/** Commander has printed its own errors; the rest is printed here. */
+async function report(error: unknown, io: CliIo): Promise<ExitCode> {
+  if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage
+  if (error instanceof UsageError) {
+    await print(io.stderr, `millrace: ${error.message}\n`)
+    return exitCodes.usage
+  }
+  if (!(error instanceof HttpClientError)) throw error
+  await print(io.stderr, `millrace: ${explainFailure(error)}\n`)
+  return error.kind === 'unreachable' || error.kind === 'unanswered' ? exitCodes.unreachable : exitCodes.refused
+}
+
+function explainFailure(error: HttpClientError): string {
+  switch (error.kind) {
+    case 'unreachable':
+      return (
+        `cannot reach a broker at ${new URL(error.url).origin}: ${error.reason}. ` +
+        "Start one with 'millrace serve', or name another with --broker"
+      )
+    case 'unanswered':
+      return `${error.method} ${error.url} got no answer: ${error.reason}. A write may or may not have happened`
+    case 'refused':
+    case 'foreign':
+      return `${error.method} ${error.url} answered ${error.status}: ${error.reason}`
+  }
+}

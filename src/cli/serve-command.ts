@@ -1,0 +1,37 @@
+/** `millrace serve`: runs the broker. This file resolves the settings and loads the rest; serve.ts has the life of it. */
+import type { Command } from 'commander'
+import { addExamples } from './common-options.ts'
+import type { CliIo, ExitCode } from './io.ts'
+import { addSettingsOptions, resolveCommandLine, sourcesHelp } from './settings-options.ts'
+
+/** Adds the command to the program. @param finish hears the exit code once the broker has stopped. */
+export function addServeCommand(program: Command, io: CliIo, finish: (code: ExitCode) => void): void {
+  const command = program.command('serve').description('run the broker until SIGINT or SIGTERM')
+  addSettingsOptions(command).addHelpText('after', sourcesHelp())
+  addExamples(command, [
+    'millrace serve',
+    'millrace serve --data-dir /var/lib/millrace --bind-binary 127.0.0.1:9001',
+    'millrace serve --config config/millrace.toml --log-level debug'
+  ])
+  command.action(async (_, command: Command) => {
+    const { settings } = resolveCommandLine(command, io)
+    // Loaded only here: the other commands start without the broker's code.
+    const [{ createLogger }, { serve }, { startServer }] = await Promise.all([
+      import('../observe/logger.ts'),
+      import('./serve.ts'),
+      import('../server.ts')
+    ])
+    const logger = await createLogger({ level: settings.logLevel, isPretty: io.stderr.isTTY === true })
+    finish(
+      await serve({
+        settings,
+        logger,
+        startServer,
+        stderr: io.stderr,
+        signals: process,
+        exit: code => process.exit(code),
+        monotonicMs: () => performance.now()
+      })
+    )
+  })
+}

@@ -1,0 +1,121 @@
+/**
+ * The life of a serving process: start, say so, wait for a signal, stop in time. Main thread.
+ * The first SIGINT or SIGTERM asks the broker to stop; a second one ends the process at once. A terminal and npm each
+ * deliver one Ctrl-C, so the same signal within half a second is the same key press.
+ */
+import type { Logger } from '../base/logger.ts'
+import type { Settings } from '../config/settings.ts'
+import { formatBanner } from './banner.ts'
+import { exitCodes, print, type ExitCode, type TextOutput } from './io.ts'
+import type { RunningServer } from './running-server.ts'
+import { readVersion } from './version.ts'
+
+type StopSignal = 'SIGINT' | 'SIGTERM'
+
+/** The part of `process` that delivers signals. */
+export interface SignalSource {
+  on(signal: StopSignal, listener: () => void): unknown
+  off(signal: StopSignal, listener: () => void): unknown
+}
+
+export interface ServeParts {
+  readonly settings: Settings
+  readonly logger: Logger
+  /** Rejects with an error whose message is one clear line. */
+  startServer(settings: Settings, logger: Logger): Promise<RunningServer>
+  readonly stderr: TextOutput
+  readonly signals: SignalSource
+  /** Ends the process at once. */
+  exit(code: number): void
+  monotonicMs(): number
+}
+
+/** The same signal again within this time is an echo of the first. */
+const ECHO_MS = 500
+
+/** Runs the broker until it is told to stop. Never rejects for what a user or a disk caused. */
+export async function serve(parts: ServeParts): Promise<ExitCode> {
+  const stopping = watchSignals(parts)
+  try {
+    let server: RunningServer
+    try {
+      server = await parts.startServer(parts.settings, parts.logger)
+    } catch (error) {
+      await reportStartFailure(parts, error)
+      return exitCodes.refused
+    }
+    await announce(parts, server)
+    const signal = await stopping.first
+    parts.logger.info({ signal, timeoutMs: parts.settings.shutdownTimeoutMs }, 'stopping')
+    return await stopInTime(parts, server)
+  } finally {
+    stopping.forget()
+  }
+}
+
+function watchSignals(parts: ServeParts): { first: Promise<StopSignal>; forget: () => void } {
+  let firstSignal: StopSignal | null = null
+  let firstMs = 0
+  const { promise, resolve } = Promise.withResolvers<StopSignal>()
+  const hear = (signal: StopSignal) => {
+    if (firstSignal === null) {
+      firstSignal = signal
+      firstMs = parts.monotonicMs()
+      resolve(signal)
+      return
+    }
+    if (signal === firstSignal && parts.monotonicMs() - firstMs < ECHO_MS) return
+    parts.logger.warn({ signal }, 'second signal: ending at once')
+    parts.exit(exitCodes.refused)
+  }
+  const hearInterrupt = () => hear('SIGINT')
+  const hearTerminate = () => hear('SIGTERM')
+  parts.signals.on('SIGINT', hearInterrupt)
+  parts.signals.on('SIGTERM', hearTerminate)
+  return {
+    first: promise,
+    forget: () => {
+      parts.signals.off('SIGINT', hearInterrupt)
+      parts.signals.off('SIGTERM', hearTerminate)
+    }
+  }
+}
+
+/** One line for machines in the log, always; a banner for people at a terminal and at the first start. */
+async function announce(parts: ServeParts, server: RunningServer): Promise<void> {
+  const { httpAddress, binaryAddress, dataDir, durability, shards, engine, firstStart } = server
+  parts.logger.info({ httpAddress, binaryAddress, dataDir, durability, shards, engine, firstStart }, 'ready')
+  if (parts.stderr.isTTY !== true && !firstStart) return
+  await print(parts.stderr, formatBanner(server, parts.settings, readVersion()))
+}
+
+async function stopInTime(parts: ServeParts, server: RunningServer): Promise<ExitCode> {
+  const { promise: timeout, resolve } = Promise.withResolvers<'late'>()
+  const timer = setTimeout(() => resolve('late'), parts.settings.shutdownTimeoutMs)
+  try {
+    const outcome = await Promise.race([server.stop(), timeout])
+    if (outcome !== 'late') {
+      parts.logger.info({}, 'stopped')
+      return exitCodes.ok
+    }
+    parts.logger.error(
+      { timeoutMs: parts.settings.shutdownTimeoutMs },
+      'not stopped within --shutdown-timeout: ending anyway'
+    )
+    return exitCodes.refused
+  } catch (error) {
+    parts.logger.error({ error }, 'stopping failed')
+    return exitCodes.refused
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** One line for the user. What is not one of the expected errors is a bug: its stack goes to the log as well. */
+async function reportStartFailure(parts: ServeParts, error: unknown): Promise<void> {
+  const isBug =
+    !(error instanceof Error) || ['BugError', 'TypeError', 'ReferenceError', 'RangeError'].includes(error.name)
+  if (isBug) parts.logger.error({ error }, 'start failed')
+  const reason = error instanceof Error ? error.message : String(error)
+  await print(parts.stderr, `millrace: cannot start: ${reason.replaceAll('\n', ' ')}\n`)
+}

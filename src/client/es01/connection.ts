@@ -1,0 +1,208 @@
+/**
+ * One ES01 connection of a client: handshake, frames out, answers in, matched by request id in any order.
+ * Any thread with an event loop; one owner.
+ *
+ * Invariants
+ * - A request that was sent settles exactly once: by its answer, by its deadline, or by the loss of the connection.
+ * - An id is not used again while its request is open, nor while a late answer to it may still come.
+ */
+import { connect } from 'node:net'
+import type { Socket } from 'node:net'
+import type { Written } from '../../model/errors.ts'
+import { FrameReader, isRequestOpcode, opcodes, patchRequestId } from '../../wire/es01/frame.ts'
+import type { Frame } from '../../wire/es01/frame.ts'
+import { encodeHello, helloStatuses, readHelloReply } from '../../wire/es01/handshake.ts'
+import { Es01Error, refusal } from './errors.ts'
+
+/** Longest answer that is believed: far above what a broker sends, far below what exhausts a client. */
+const ANSWER_BYTES_MAX = 256 * 1024 * 1024
+const REQUEST_IDS = 2 ** 32
+
+export interface ConnectOptions {
+  readonly host: string
+  readonly port: number
+  /** Sent with the handshake. Default: empty. */
+  readonly token?: string
+  /** For connecting and the handshake together. Default: 5 s. */
+  readonly connectTimeoutMs?: number
+  /** For each request, from sending to its whole answer. Default: 30 s. */
+  readonly requestTimeoutMs?: number
+}
+
+/** What is done with an answer. The frame's payload is a view that is valid during the call alone. */
+type Settle = { readonly resolve: (frame: Frame) => void; readonly reject: (error: Es01Error) => void }
+
+interface OpenRequest extends Settle {
+  readonly deadlineMs: number
+}
+
+/** Connects and shakes hands. Rejects with Es01Error; then nothing is left open. */
+export function openConnection(options: ConnectOptions): Promise<Es01ClientConnection> {
+  const where = `${options.host}:${options.port}`
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host: options.host, port: options.port, noDelay: true })
+    const reader = new FrameReader(ANSWER_BYTES_MAX)
+    const timeoutMs = options.connectTimeoutMs ?? 5_000
+    const timer = setTimeout(() => {
+      fail(new Es01Error('timeout', 'no', `no handshake with ${where} in ${timeoutMs} ms`))
+    }, timeoutMs)
+    const fail = (error: Es01Error): void => {
+      clearTimeout(timer)
+      // A socket that is being destroyed may still report; the promise has its reason already.
+      socket
+        .removeAllListeners()
+        .on('error', () => {})
+        .destroy()
+      reject(error)
+    }
+    socket.on('error', error => {
+      fail(new Es01Error('connection', 'no', `cannot connect to ${where}: ${error.message}`, error))
+    })
+    socket.on('close', () => fail(new Es01Error('connection', 'no', `${where} closed the connection in the handshake`)))
+    socket.on('connect', () => socket.write(encodeHello(options.token ?? '', 0)))
+    socket.on('data', chunk => {
+      reader.push(chunk)
+      const reply = readHelloReply(reader.rest)
+      if (reply === null) return
+      if (typeof reply === 'string') return fail(new Es01Error('protocol', 'no', `${where}: ${reply}`))
+      if (reply.status !== helloStatuses.ok) {
+        return fail(
+          new Es01Error('refused', 'no', `${where} refused the handshake: ${reply.message} (status ${reply.status})`)
+        )
+      }
+      clearTimeout(timer)
+      socket.removeAllListeners()
+      reader.skip(reply.bytes)
+      resolve(new Es01ClientConnection(socket, reader, options.requestTimeoutMs ?? 30_000))
+    })
+  })
+}
+
+/** An open connection. Made by openConnection alone. */
+export class Es01ClientConnection {
+  readonly #socket: Socket
+  readonly #reader: FrameReader
+  readonly #requestTimeoutMs: number
+  /** In order of sending, so the first has the nearest deadline. */
+  readonly #open = new Map<number, OpenRequest>()
+  /** Ids whose requests timed out: their answers are dropped when they come. */
+  readonly #abandoned = new Set<number>()
+  #nextId = 1
+  #timer: NodeJS.Timeout | null = null
+  /** Why nothing can be sent any more. */
+  #ended: Es01Error | null = null
+  readonly #closed: Promise<void>
+
+  constructor(socket: Socket, reader: FrameReader, requestTimeoutMs: number) {
+    this.#socket = socket
+    this.#reader = reader
+    this.#requestTimeoutMs = requestTimeoutMs
+    this.#closed = new Promise(resolve => socket.on('close', () => resolve()))
+    socket.on('data', chunk => this.#onData(chunk))
+    socket.on('error', error => this.#end('connection', `the connection broke: ${error.message}`, error))
+    socket.on('close', () => this.#end('connection', 'the connection was closed by the broker'))
+  }
+
+  /** Requests without an answer yet. */
+  get inFlight(): number {
+    return this.#open.size
+  }
+
+  /**
+   * Sends a whole request frame under an id of this connection, which is written into the frame.
+   *
+   * @param frame not to be changed or sent again until the promise settles: sockets read it later.
+   * @param read turns the answer into the result; its payload is a view that is valid during the call alone. It may throw Es01Error.
+   * @returns rejects with Es01Error: `written` no if nothing left this client, unknown if the answer was lost.
+   */
+  request<Result>(frame: Buffer, read: (answer: Frame) => Result): Promise<Result> {
+    if (this.#ended !== null) {
+      return Promise.reject(new Es01Error(this.#ended.kind, 'no', this.#ended.message, this.#ended))
+    }
+    const id = this.#takeId()
+    patchRequestId(frame, 0, id)
+    return new Promise((resolve, reject) => {
+      this.#open.set(id, {
+        deadlineMs: performance.now() + this.#requestTimeoutMs,
+        reject,
+        resolve: answer => {
+          try {
+            if (answer.opcode === opcodes.error) throw refusal(answer.payload.toString('utf8'))
+            resolve(read(answer))
+          } catch (error) {
+            reject(error)
+          }
+        }
+      })
+      this.#socket.write(frame)
+      this.#armTimer()
+    })
+  }
+
+  /** Ends the connection when the answers to all open requests have come. Resolves when it is closed. */
+  close(): Promise<void> {
+    this.#ended ??= new Es01Error('connection', 'no', 'the client was closed')
+    this.#socket.end()
+    return this.#closed
+  }
+
+  /** Closes at once; open requests reject. */
+  destroy(): void {
+    this.#end('connection', 'the client was closed')
+  }
+
+  #takeId(): number {
+    do this.#nextId = (this.#nextId + 1) % REQUEST_IDS
+    while (this.#open.has(this.#nextId) || this.#abandoned.has(this.#nextId))
+    return this.#nextId
+  }
+
+  #onData(chunk: Buffer): void {
+    this.#reader.push(chunk)
+    for (;;) {
+      const frame = this.#reader.next()
+      if (frame === null) return
+      if (typeof frame === 'string') return this.#end('protocol', frame)
+      if (isRequestOpcode(frame.opcode)) return this.#end('protocol', `the broker sent opcode ${frame.opcode}`)
+      const request = this.#open.get(frame.requestId)
+      if (request !== undefined) {
+        this.#open.delete(frame.requestId)
+        request.resolve(frame)
+      } else if (!this.#abandoned.delete(frame.requestId)) {
+        return this.#end('protocol', `the broker answered request ${frame.requestId}, which is not open`)
+      }
+    }
+  }
+
+  #armTimer(): void {
+    if (this.#timer !== null) return
+    const [first] = this.#open.values()
+    if (first === undefined) return
+    this.#timer = setTimeout(() => this.#onTimer(), Math.max(1, first.deadlineMs - performance.now()))
+    this.#timer.unref()
+  }
+
+  #onTimer(): void {
+    this.#timer = null
+    const nowMs = performance.now()
+    for (const [id, request] of this.#open) {
+      if (request.deadlineMs > nowMs) break
+      this.#open.delete(id)
+      this.#abandoned.add(id)
+      request.reject(new Es01Error('timeout', 'unknown', `no answer in ${this.#requestTimeoutMs} ms`))
+    }
+    this.#armTimer()
+  }
+
+  #end(kind: Es01Error['kind'], message: string, cause?: unknown): void {
+    this.#ended ??= new Es01Error(kind, 'no', message, cause)
+    if (this.#timer !== null) clearTimeout(this.#timer)
+    this.#timer = null
+    this.#socket.destroy()
+    // Sent, and no answer: the broker may have done it.
+    const written: Written = 'unknown'
+    const lost = [...this.#open.values()]
+    this.#open.clear()
+    for (const request of lost) request.reject(new Es01Error(kind, written, message, cause))
+  }
+}

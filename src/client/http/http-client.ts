@@ -1,0 +1,240 @@
+/**
+ * A small client of the HTTP API on the built-in fetch. No dependency, no state but the address; any thread.
+ * Numbers of an answer are exact: what JSON would round becomes a bigint. It never retries: a caller that does must
+ * know what the failure says about the log.
+ */
+
+/** What became of a request that did not succeed. One class, told apart by `kind`. */
+export class HttpClientError extends Error {
+  override readonly name = 'HttpClientError'
+  /** unreachable: no connection. unanswered: sent, no answer in time. refused: a 4xx or 5xx. foreign: no answer of a broker. */
+  readonly kind: 'unreachable' | 'unanswered' | 'refused' | 'foreign'
+  readonly method: string
+  readonly url: string
+  /** HTTP status; 0 without an answer. */
+  readonly status: number
+  /** The error text of the broker, or the reason in words. */
+  readonly reason: string
+
+  constructor(request: { method: string; url: string }, kind: HttpClientError['kind'], status: number, reason: string) {
+    super(`${request.method} ${request.url}: ${status === 0 ? '' : `${status} `}${reason}`)
+    this.kind = kind
+    this.method = request.method
+    this.url = request.url
+    this.status = status
+    this.reason = reason
+  }
+}
+
+export interface HttpClientOptions {
+  /** `http://127.0.0.1:9000`; a path prefix is kept, a trailing slash is not. */
+  readonly broker: string
+  /** Longest wait for one whole answer. */
+  readonly timeoutMs: number
+}
+
+/** An answer: decoded, and as it came. */
+export interface Answer<Body> {
+  readonly body: Body
+  readonly text: string
+}
+
+export type Whole = number | bigint
+
+export interface ProduceRecord {
+  readonly key?: string
+  readonly value: string
+  readonly partition?: number
+}
+
+export interface ProduceResult {
+  readonly partition: number
+  readonly offset: Whole
+  readonly duplicate?: boolean
+}
+
+export interface ConsumedRecord {
+  readonly partition: number
+  readonly offset: Whole
+  readonly timestamp_ms: Whole
+  readonly key: string | null
+  readonly value: string
+}
+
+export interface ConsumeAnswer {
+  readonly records: readonly ConsumedRecord[]
+  readonly next_offset: Whole
+  readonly high_watermark: Whole
+}
+
+export interface ConsumeQuery {
+  readonly partition: number
+  readonly offset: Whole
+  readonly maxRecords: number
+}
+
+export type TopicConfigFields = Readonly<Record<string, Whole | string | null>>
+
+export interface TopicAnswer {
+  readonly name: string
+  readonly partitions: number
+}
+
+export interface PartitionAnswer {
+  readonly id: number
+  readonly start_offset: Whole
+  readonly end_offset: Whole
+  readonly segment_count: number
+  readonly size_bytes: Whole
+}
+
+export interface DescribeAnswer {
+  readonly name: string
+  readonly partitions: readonly PartitionAnswer[]
+  readonly config: TopicConfigFields
+}
+
+/** Digits that JSON.parse may round: only then is the slower, exact way taken. */
+const longNumber = /\d{16}/
+
+/** The third argument that JSON.parse gives a reviver: the source text of a primitive. */
+type SourceReviver = (key: string, value: unknown, context: { readonly source?: string }) => unknown
+type ExactParse = (text: string, reviver?: SourceReviver) => unknown
+
+/** JSON with whole numbers beyond 2^53 as bigint. @throws SyntaxError */
+export function parseExact(text: string): unknown {
+  if (!longNumber.test(text)) return JSON.parse(text)
+  // The library's types do not know the third argument yet.
+  const parse = JSON.parse as ExactParse
+  return parse(text, (_, value, context) => {
+    const isRounded = typeof value === 'number' && !Number.isSafeInteger(value)
+    return isRounded && /^-?\d+$/.test(context.source ?? '') ? BigInt(context.source ?? 0) : value
+  })
+}
+
+/** JSON of flat values, bigint as its digits. */
+export function writeExact(fields: Readonly<Record<string, unknown>>): string {
+  const members = Object.entries(fields).map(([name, value]) => `${JSON.stringify(name)}:${writeValue(value)}`)
+  return `{${members.join(',')}}`
+}
+
+function writeValue(value: unknown): string {
+  if (typeof value === 'bigint') return String(value)
+  const isPlainObject = typeof value === 'object' && value !== null && !Array.isArray(value)
+  return isPlainObject ? writeExact({ ...value }) : JSON.stringify(value)
+}
+
+export class HttpClient {
+  readonly broker: string
+  readonly #timeoutMs: number
+
+  constructor(options: HttpClientOptions) {
+    this.broker = options.broker.replace(/\/+$/, '')
+    this.#timeoutMs = options.timeoutMs
+  }
+
+  createTopic(name: string, partitions: number, config: TopicConfigFields): Promise<Answer<TopicAnswer>> {
+    const hasConfig = Object.keys(config).length > 0
+    return this.#call('POST', '/topics', writeExact({ name, partitions, ...(hasConfig ? { config } : {}) }))
+  }
+
+  listTopics(): Promise<Answer<{ readonly topics: readonly string[] }>> {
+    return this.#call('GET', '/topics')
+  }
+
+  describeTopic(name: string): Promise<Answer<DescribeAnswer>> {
+    return this.#call('GET', topicPath(name))
+  }
+
+  deleteTopic(name: string): Promise<Answer<TopicAnswer>> {
+    return this.#call('DELETE', topicPath(name))
+  }
+
+  produce(
+    topic: string,
+    records: readonly ProduceRecord[]
+  ): Promise<Answer<{ readonly results: readonly ProduceResult[] }>> {
+    return this.#call('POST', `${topicPath(topic)}/produce`, JSON.stringify({ records }))
+  }
+
+  consume(topic: string, { partition, offset, maxRecords }: ConsumeQuery): Promise<Answer<ConsumeAnswer>> {
+    const query = `partition=${partition}&offset=${offset}&max_records=${maxRecords}`
+    return this.#call('GET', `${topicPath(topic)}/consume?${query}`)
+  }
+
+  /** The shape of a 2xx answer is the contract of the API and is not checked field by field. */
+  async #call<Body>(method: string, path: string, body?: string): Promise<Answer<Body>> {
+    const request = { method, url: `${this.broker}${path}` }
+    let response: Response
+    let text: string
+    try {
+      response = await fetch(request.url, {
+        method,
+        signal: AbortSignal.timeout(this.#timeoutMs),
+        ...(body === undefined ? {} : { body, headers: { 'content-type': 'application/json' } })
+      })
+      text = await response.text()
+    } catch (error) {
+      throw this.#failure(request, error)
+    }
+    const decoded = decode(text)
+    if (!response.ok) {
+      const reason = errorOf(decoded) ?? (text.trim().slice(0, 300) || response.statusText)
+      throw new HttpClientError(request, 'refused', response.status, reason)
+    }
+    if (decoded === undefined) {
+      throw new HttpClientError(
+        request,
+        'foreign',
+        response.status,
+        'the answer is not JSON: is this a Millrace broker?'
+      )
+    }
+    return { body: decoded as Body, text }
+  }
+
+  #failure(request: { method: string; url: string }, error: unknown): HttpClientError {
+    if (error instanceof Error && error.name === 'TimeoutError') {
+      return new HttpClientError(request, 'unanswered', 0, `no answer within ${this.#timeoutMs} ms`)
+    }
+    // fetch wraps the reason; a connection to several addresses wraps it once more.
+    const { code, message } = causeOf(error)
+    const isBeforeSending = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH'].includes(code)
+    const kind =
+      isBeforeSending || code === 'UND_ERR_CONNECT_TIMEOUT' || code === 'EACCES' ? 'unreachable' : 'unanswered'
+    return new HttpClientError(
+      request,
+      kind,
+      0,
+      code === '' || message.includes(code) ? message : `${message} (${code})`
+    )
+  }
+}
+
+function topicPath(name: string): string {
+  return `/topics/${encodeURIComponent(name)}`
+}
+
+function decode(text: string): unknown {
+  try {
+    return parseExact(text)
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined
+    throw error
+  }
+}
+
+function errorOf(decoded: unknown): string | null {
+  if (typeof decoded !== 'object' || decoded === null || !('error' in decoded)) return null
+  return typeof decoded.error === 'string' ? decoded.error : null
+}
+
+function causeOf(error: unknown): { code: string; message: string } {
+  let current: unknown = error
+  for (let depth = 0; depth < 4 && current instanceof Error; depth++) {
+    if (current.cause === undefined && !(current instanceof AggregateError)) break
+    current = current instanceof AggregateError ? current.errors[0] : current.cause
+  }
+  if (!(current instanceof Error)) return { code: '', message: String(current) }
+  return { code: 'code' in current ? String(current.code) : '', message: current.message }
+}

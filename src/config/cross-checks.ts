@@ -1,0 +1,70 @@
+/**
+ * What must hold between settings. Pure. A field whose own value is at fault is absent here and is not judged again.
+ */
+import { isLoopbackHost, parseAddress } from './address.ts'
+import { showBytes } from './parse.ts'
+import { schema, type SettingField } from './schema.ts'
+import type { Settings } from './settings.ts'
+
+/** @returns one line per broken rule. */
+export function checkTogether(values: Partial<Settings>): string[] {
+  return [...checkTls(values), ...checkOpenBind(values), ...checkSameAddress(values), ...checkSizes(values)]
+}
+
+function checkTls({ tlsCert, tlsKey }: Partial<Settings>): string[] {
+  if (tlsCert === undefined || tlsKey === undefined || (tlsCert === null) === (tlsKey === null)) return []
+  const [given, missing] = tlsCert === null ? ['tls_key', 'tls_cert'] : ['tls_cert', 'tls_key']
+  return [`${given} is set without ${missing}: TLS needs both files`]
+}
+
+/**
+ * Without authentication everyone who reaches the port is an administrator.
+ *
+ * | auth     | host     | --allow-remote-unauthenticated | start |
+ * |----------|----------|--------------------------------|-------|
+ * | required | any      | any                            | yes   |
+ * | disabled | loopback | any                            | yes   |
+ * | disabled | other    | true                           | yes   |
+ * | disabled | other    | false                          | no    |
+ */
+function checkOpenBind(values: Partial<Settings>): string[] {
+  if (values.auth !== 'disabled' || values.allowRemoteUnauthenticated !== false) return []
+  const faults: string[] = []
+  for (const field of ['bind', 'bindBinary'] as const) {
+    const value = values[field]
+    const parsed = value === null || value === undefined ? null : parseAddress(value)
+    if (parsed === null || !parsed.ok || isLoopbackHost(parsed.value.host)) continue
+    faults.push(
+      `${schema[field].flag} ${value} can be reached from other machines while auth is disabled: bind a loopback address ` +
+        'such as 127.0.0.1, or accept the risk with --allow-remote-unauthenticated'
+    )
+  }
+  return faults
+}
+
+function checkSameAddress({ bind, bindBinary }: Partial<Settings>): string[] {
+  if (bind === undefined || bind !== bindBinary || bind.endsWith(':0')) return []
+  return [`bind and bind_binary are both ${bind}: each listener needs a port of its own`]
+}
+
+/** Pairs of which the first must not be larger than the second: what it bounds would not fit. */
+const notAbove = [
+  ['journalFirstSlotBytes', 'journalSlotBytes'],
+  ['maxRequestBodyBytes', 'requestMemoryBytes'],
+  ['maxRecordBytes', 'requestMemoryBytes'],
+  ['maxRecordBytes', 'replyMemoryBytes'],
+  ['maxFetchBytes', 'replyMemoryBytes']
+] as const satisfies readonly (readonly [SettingField, SettingField])[]
+
+function checkSizes(values: Partial<Settings>): string[] {
+  const faults: string[] = []
+  for (const [small, large] of notAbove) {
+    const smallBytes = values[small]
+    const largeBytes = values[large]
+    if (smallBytes === undefined || largeBytes === undefined || smallBytes <= largeBytes) continue
+    faults.push(
+      `${schema[small].flag} (${showBytes(smallBytes)}) is above ${schema[large].flag} (${showBytes(largeBytes)})`
+    )
+  }
+  return faults
+}

@@ -1,0 +1,43 @@
+/** The one table of the memory that the settings allow. Pure. */
+import { limits } from '../model/limits.ts'
+import type { Settings } from './settings.ts'
+
+export interface MemoryRow {
+  readonly name: string
+  readonly eachBytes: number
+  readonly count: number
+  readonly totalBytes: number
+  /** Taken at start (fixed), or only as far as load asks for it (ceiling). */
+  readonly held: 'fixed' | 'ceiling'
+}
+
+export interface MemoryBudget {
+  readonly rows: readonly MemoryRow[]
+  readonly totalBytes: number
+}
+
+/** What a connection holds while it is idle or between two requests: its receive buffer with the lead-in. An estimate. */
+const CONNECTION_BUFFER_BYTES = 64 * 1024
+
+/** @param shardCount shards that will run: settings.shards, else what the directory has or the default. */
+export function memoryBudget(settings: Settings, shardCount: number): MemoryBudget {
+  const row = (name: string, eachBytes: number, count: number, held: MemoryRow['held']): MemoryRow => ({
+    name,
+    eachBytes,
+    count,
+    totalBytes: eachBytes * count,
+    held
+  })
+  const connections = settings.bindBinary === null ? 0 : settings.binaryMaxConnectionsPerIp
+  const rows = [
+    row('request rings (per shard)', settings.requestRingBytes, shardCount, 'fixed'),
+    row('read rings (per shard)', settings.readRingBytes, shardCount, 'fixed'),
+    row('reply rings (per shard)', settings.replyRingBytes, shardCount, 'fixed'),
+    row('encode buffers and newest batches (per shard)', settings.encodeBufferBytes, shardCount, 'fixed'),
+    row('group being written (per shard)', limits.groupBytesTarget, shardCount, 'fixed'),
+    row('requests in flight', settings.requestMemoryBytes, 1, 'ceiling'),
+    row('answers in flight', settings.replyMemoryBytes, 1, 'ceiling'),
+    row('binary connections of one client address (estimate)', CONNECTION_BUFFER_BYTES, connections, 'ceiling')
+  ]
+  return { rows, totalBytes: rows.reduce((sum, { totalBytes }) => sum + totalBytes, 0) }
+}

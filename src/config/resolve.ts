@@ -1,0 +1,188 @@
+/**
+ * Settings out of four sources: flags over MILLRACE_* environment over a TOML file over defaults.
+ * Every fault of every source is found in one go and told as one line each: key, value, where it came from, what is
+ * allowed. Runs before anything else exists; reads the one named file and nothing else.
+ */
+import { readFileSync } from 'node:fs'
+import { parse, TomlError } from 'smol-toml'
+import { checkTogether } from './cross-checks.ts'
+import type { RawValue } from './kinds.ts'
+import { nearestOf } from './nearest.ts'
+import {
+  envNameOf,
+  otherEnvNames,
+  schema,
+  settingFields,
+  tomlKeyOf,
+  type SettingField,
+  type SettingSpec
+} from './schema.ts'
+import type { Settings } from './settings.ts'
+
+/** Where a value came from, in words that name the exact place: `flag --bind`, `env MILLRACE_BIND`, `file x.toml`, `default`. */
+export type Source =
+  { readonly kind: 'flag' | 'env' | 'file'; readonly name: string } | { readonly kind: 'default'; readonly name: '' }
+
+export interface ConfigInput {
+  /** By flag with its dashes: text, true for a flag without a value, a list for a repeated one. */
+  readonly flags: Readonly<Record<string, RawValue>>
+  /** Flags nobody knows, as written. */
+  readonly unknownFlags: readonly string[]
+  readonly env: Readonly<Record<string, string | undefined>>
+  /** Path of the TOML file; null: none. */
+  readonly file: string | null
+}
+
+export type Sources = { readonly [Field in SettingField]: Source }
+
+export type Resolution =
+  | { readonly ok: true; readonly settings: Settings; readonly sources: Sources }
+  | { readonly ok: false; readonly faults: readonly string[] }
+
+type Mutable<T> = { -readonly [Key in keyof T]: T[Key] }
+
+interface Candidate {
+  readonly raw: RawValue
+  readonly source: Source
+}
+
+const noSource: Source = { kind: 'default', name: '' }
+
+/** `flag --bind`, `default`. */
+export function showSource(source: Source): string {
+  return source.kind === 'default' ? 'default' : `${source.kind} ${source.name}`
+}
+
+/** Never throws for a fault of the user; an unreadable file is one. */
+export function resolveSettings(input: ConfigInput): Resolution {
+  const faults: string[] = []
+  const file = input.file === null ? {} : readFile(input.file, faults)
+  faults.push(...unknownNames(input, file))
+  const values: Partial<Mutable<Settings>> = {}
+  const sources: Partial<Record<SettingField, Source>> = {}
+  for (const field of settingFields) sources[field] = settle(field, findValue(field, input, file), values, faults)
+  faults.push(...checkTogether(values))
+  if (faults.length > 0) return { ok: false, faults }
+  // Complete: the loop set every field of the table, and the table has every field of Settings.
+  return { ok: true, settings: values as Settings, sources: sources as Sources }
+}
+
+/** Sets values[field] from the candidate, or leaves it unset and tells why. @returns where the value came from. */
+function settle<Field extends SettingField>(
+  field: Field,
+  candidate: Candidate | null,
+  values: Partial<Mutable<Settings>>,
+  faults: string[]
+): Source {
+  const spec: SettingSpec<Settings[Field]> = schema[field]
+  if (candidate === null) {
+    values[field] = spec.fallback
+    return noSource
+  }
+  const reading = spec.kind.read(candidate.raw)
+  const where = describeCandidate(field, candidate)
+  if (!reading.ok) {
+    faults.push(`${where} ${reading.problem}; allowed: ${spec.kind.allowed}`)
+    return candidate.source
+  }
+  const isDefault = spec.kind.show(reading.value) === spec.kind.show(spec.fallback)
+  if (spec.later && !isDefault) {
+    faults.push(`${where}: ${spec.flag} is not available in this version; only ${spec.kind.show(spec.fallback)} is`)
+    return candidate.source
+  }
+  values[field] = reading.value
+  return candidate.source
+}
+
+/** `bind = "x" (flag --bind)`: key, value as written, source. */
+function describeCandidate(field: SettingField, candidate: Candidate): string {
+  const written = schema[field].isSecret ? '(secret)' : showRaw(candidate.raw)
+  return `${tomlKeyOf(field)} = ${written} (${showSource(candidate.source)})`
+}
+
+function showRaw(raw: RawValue): string {
+  return JSON.stringify(raw, (_, value: unknown) => (typeof value === 'bigint' ? String(value) : value))
+}
+
+function findValue(
+  field: SettingField,
+  input: ConfigInput,
+  file: Readonly<Record<string, RawValue>>
+): Candidate | null {
+  const { flag, extraEnv } = schema[field]
+  const fromFlag = input.flags[flag]
+  if (fromFlag !== undefined) return { raw: fromFlag, source: { kind: 'flag', name: flag } }
+  for (const name of [envNameOf(field), extraEnv]) {
+    // Empty counts as not set: container tools pass empty variables for what nobody filled in.
+    const fromEnv = name === undefined ? undefined : input.env[name]
+    if (name !== undefined && fromEnv !== undefined && fromEnv !== '')
+      return { raw: fromEnv, source: { kind: 'env', name } }
+  }
+  const key = tomlKeyOf(field)
+  const fromFile = Object.hasOwn(file, key) ? file[key] : undefined
+  return fromFile === undefined ? null : { raw: fromFile, source: { kind: 'file', name: input.file ?? '' } }
+}
+
+function unknownNames(input: ConfigInput, file: Readonly<Record<string, RawValue>>): string[] {
+  const keys = settingFields.map(tomlKeyOf)
+  const envNames = [...settingFields.map(envNameOf), ...otherEnvNames]
+  const flags = [...settingFields.map(field => schema[field].flag), '--config', '--json', '--help']
+  const faults = input.unknownFlags.map(flag => unknown('flag', flag.split('=')[0] ?? flag, flags))
+  for (const name of Object.keys(input.env)) {
+    if (name.startsWith('MILLRACE_') && !envNames.includes(name))
+      faults.push(unknown('environment variable', name, envNames))
+  }
+  for (const key of Object.keys(file)) {
+    // A dash for an underscore is the likeliest slip: the flags are written with dashes.
+    if (!keys.includes(key)) faults.push(unknown(`key in ${input.file ?? ''}:`, key, keys))
+  }
+  return faults
+}
+
+function unknown(what: string, name: string, known: readonly string[]): string {
+  const nearest = nearestOf(name, known)
+  return `unknown ${what} ${name}${nearest === null ? '' : `: did you mean ${nearest}?`}`
+}
+
+function readFile(path: string, faults: string[]): Record<string, RawValue> {
+  let content: string
+  try {
+    content = readFileSync(path, 'utf8')
+  } catch (error) {
+    faults.push(`cannot read the configuration file ${path} (flag --config): ${reasonOf(error)}`)
+    return {}
+  }
+  try {
+    return flatten(parse(content, { integersAsBigInt: 'asNeeded' }), path, faults)
+  } catch (error) {
+    if (!(error instanceof TomlError)) throw error
+    const problem = error.message.split('\n')[0] ?? ''
+    faults.push(
+      `${path}, line ${error.line}, column ${error.column}: ${problem.replace(/^Invalid TOML document: /, '')}`
+    )
+    return {}
+  }
+}
+
+/** Keys are flat: a table, a date or a nested table is a fault of its own. */
+function flatten(table: Readonly<Record<string, unknown>>, path: string, faults: string[]): Record<string, RawValue> {
+  const values: Record<string, RawValue> = {}
+  for (const [key, value] of Object.entries(table)) {
+    if (isRawValue(value)) values[key] = value
+    else faults.push(`${path}: ${key} is a table or a date: every key stands at the top and has a plain value`)
+  }
+  return values
+}
+
+function isRawValue(value: unknown): value is RawValue {
+  if (Array.isArray(value)) return value.every(isRawValue)
+  return ['string', 'number', 'bigint', 'boolean'].includes(typeof value)
+}
+
+function reasonOf(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  if (code === 'ENOENT') return 'no such file'
+  if (code === 'EACCES') return 'permission denied'
+  if (code === 'EISDIR') return 'it is a directory'
+  return error instanceof Error ? error.message : String(error)
+}

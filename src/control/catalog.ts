@@ -1,0 +1,248 @@
+/**
+ * The topics of this broker, in memory, as the store holds them. Main thread only; calls nobody.
+ *
+ *   decide (pure, topic-decisions.ts) → reserve → commit in the store → apply, or abandon if the store refused
+ *
+ * Invariants: names, ids and handles of live topics are unique; ids and handles only rise, reserved ones included, also
+ * over deletions and restarts; the handles of a topic are one range, and ranges of topics and tombstones never overlap;
+ * what look-ups show is committed. A topic has at most one change in flight.
+ */
+import { assert, unreachable } from '../base/assert.ts'
+import type { TopicId } from '../model/ids.ts'
+import type { Topic } from '../model/topic.ts'
+import type { StoreChange, StoreImage, Tombstone } from './store-image.ts'
+
+/** Where the partitions live (durability V7). */
+export interface Placement {
+  /** null until the first start has chosen. */
+  readonly shardCount: number | null
+  readonly epoch: number
+}
+
+/** What a handle means. unknown: neither live nor a tombstone; its data is kept and reported (durability V4). */
+export type HandleMeaning =
+  | { readonly kind: 'live'; readonly topic: Topic; readonly partition: number }
+  | { readonly kind: 'tombstone'; readonly tombstone: Tombstone }
+  | { readonly kind: 'unknown' }
+
+export class Catalog {
+  readonly directoryId: string
+  #placement: Placement
+  readonly #byName: Map<string, Topic> = new Map()
+  readonly #byId: Map<TopicId, Topic> = new Map()
+  /** Sorted by first handle: a look-up is a binary search. */
+  readonly #topics: Topic[] = []
+  readonly #tombstones: Tombstone[] = []
+  /** Sorted by code unit. */
+  readonly #names: string[] = []
+  /** Names whose creation, change or deletion is on its way to the store. */
+  readonly #inFlight: Set<string> = new Set()
+  #partitionCount = 0
+  #reservedTopicCount = 0
+  #reservedPartitionCount = 0
+  #nextTopicId: number
+  #nextHandle: number
+
+  constructor(image: StoreImage) {
+    this.directoryId = image.directoryId
+    this.#placement = { shardCount: image.shardCount, epoch: image.placementEpoch }
+    this.#nextTopicId = image.nextTopicId
+    this.#nextHandle = image.nextHandle
+    for (const topic of image.topics) this.#add(topic)
+    for (const tombstone of image.tombstones) insertByHandle(this.#tombstones, tombstone)
+  }
+
+  get placement(): Placement {
+    return this.#placement
+  }
+
+  /** Live topics, by first handle. */
+  get topics(): readonly Topic[] {
+    return this.#topics
+  }
+
+  /** Deleted topics whose handles may still stand in a slot. */
+  get tombstones(): readonly Tombstone[] {
+    return this.#tombstones
+  }
+
+  /** Names of live topics, sorted by code unit. A copy. */
+  names(): string[] {
+    return this.#names.slice()
+  }
+
+  get topicCount(): number {
+    return this.#topics.length
+  }
+
+  /** Topics and partitions, those on their way included: what the limits count. */
+  get claimed(): { readonly topicCount: number; readonly partitionCount: number } {
+    return {
+      topicCount: this.#topics.length + this.#reservedTopicCount,
+      partitionCount: this.#partitionCount + this.#reservedPartitionCount
+    }
+  }
+
+  /** What the next created topic gets. */
+  get next(): { readonly topicId: number; readonly handle: number } {
+    return { topicId: this.#nextTopicId, handle: this.#nextHandle }
+  }
+
+  /** The live topic of that name, or undefined. */
+  topicNamed(name: string): Topic | undefined {
+    return this.#byName.get(name)
+  }
+
+  /** The live topic of that id, or undefined. */
+  topicOfId(id: TopicId): Topic | undefined {
+    return this.#byId.get(id)
+  }
+
+  /** @cost a binary search over the topics, then over the tombstones. */
+  meaningOf(handle: number): HandleMeaning {
+    const topic = findByHandle(this.#topics, handle)
+    if (topic !== undefined) return { kind: 'live', topic, partition: handle - topic.firstHandle }
+    const tombstone = findByHandle(this.#tombstones, handle)
+    return tombstone === undefined ? { kind: 'unknown' } : { kind: 'tombstone', tombstone }
+  }
+
+  /** True while a creation, change or deletion under that name is reserved and neither applied nor abandoned. */
+  isInFlight(name: string): boolean {
+    return this.#inFlight.has(name)
+  }
+
+  /**
+   * Claims what a decided change needs, so that a decision made before it is committed cannot clash with it. Call it in
+   * the same turn as the decision, and commit in the order of the reservations: ids must reach the store rising.
+   */
+  reserve(change: StoreChange): void {
+    const name = this.#nameOf(change)
+    if (name === null) return
+    assert(!this.#inFlight.has(name), 'a topic has one change in flight at most')
+    this.#inFlight.add(name)
+    if (change.kind !== 'topic-created') return
+    const { id, firstHandle, partitionCount } = change.topic
+    assert(id >= this.#nextTopicId && firstHandle >= this.#nextHandle, 'ids and handles only rise')
+    this.#nextTopicId = id + 1
+    this.#nextHandle = firstHandle + partitionCount
+    this.#reservedTopicCount++
+    this.#reservedPartitionCount += partitionCount
+  }
+
+  /** Gives up a reservation whose commit was refused. Its id and handles stay unused for ever. */
+  abandon(change: StoreChange): void {
+    const name = this.#nameOf(change)
+    if (name === null) return
+    assert(this.#inFlight.delete(name), 'only a reserved change is abandoned')
+    if (change.kind === 'topic-created') this.#unreserve(change.topic)
+  }
+
+  /** Makes a committed change visible and ends its reservation. */
+  apply(change: StoreChange): void {
+    const name = this.#nameOf(change)
+    if (name !== null) assert(this.#inFlight.delete(name), 'only a reserved change is applied')
+    switch (change.kind) {
+      case 'placement':
+        this.#placement = { shardCount: change.shardCount, epoch: change.epoch }
+        return
+      case 'topic-created':
+        this.#unreserve(change.topic)
+        return this.#add(change.topic)
+      case 'topic-configured':
+        return this.#replace({ ...this.#existing(change.id), config: change.config })
+      case 'topic-deleted':
+        return this.#bury(this.#existing(change.id))
+      default:
+        unreachable(change)
+    }
+  }
+
+  #nameOf(change: StoreChange): string | null {
+    if (change.kind === 'placement') return null
+    return change.kind === 'topic-created' ? change.topic.name : this.#existing(change.id).name
+  }
+
+  #existing(id: TopicId): Topic {
+    const topic = this.#byId.get(id)
+    assert(topic !== undefined, 'a topic that is changed or deleted must exist')
+    return topic
+  }
+
+  #unreserve(topic: Topic): void {
+    this.#reservedTopicCount--
+    this.#reservedPartitionCount -= topic.partitionCount
+    assert(this.#reservedTopicCount >= 0 && this.#reservedPartitionCount >= 0, 'more given up than was reserved')
+  }
+
+  #add(topic: Topic): void {
+    assert(!this.#byName.has(topic.name) && !this.#byId.has(topic.id), 'names and ids of topics are unique')
+    assert(topic.id < this.#nextTopicId, 'the next topic id is above every one allotted')
+    assert(topic.firstHandle + topic.partitionCount <= this.#nextHandle, 'the next handle is above every one allotted')
+    this.#byName.set(topic.name, topic)
+    this.#byId.set(topic.id, topic)
+    insertByHandle(this.#topics, topic)
+    this.#names.splice(
+      placeOf(this.#names, name => name < topic.name),
+      0,
+      topic.name
+    )
+    this.#partitionCount += topic.partitionCount
+  }
+
+  #replace(topic: Topic): void {
+    this.#byName.set(topic.name, topic)
+    this.#byId.set(topic.id, topic)
+    this.#topics[placeOf(this.#topics, other => other.firstHandle < topic.firstHandle)] = topic
+  }
+
+  #bury(topic: Topic): void {
+    const { id, name, firstHandle, partitionCount } = topic
+    this.#byName.delete(name)
+    this.#byId.delete(id)
+    this.#topics.splice(
+      placeOf(this.#topics, other => other.firstHandle < firstHandle),
+      1
+    )
+    this.#names.splice(
+      placeOf(this.#names, other => other < name),
+      1
+    )
+    this.#partitionCount -= partitionCount
+    insertByHandle(this.#tombstones, { id, name, firstHandle, partitionCount })
+  }
+}
+
+interface HandleRange {
+  readonly firstHandle: number
+  readonly partitionCount: number
+}
+
+/** Index of the first element that is not before the wanted one, in a sorted list. */
+function placeOf<T>(sorted: readonly T[], isBefore: (element: T) => boolean): number {
+  let start = 0
+  let end = sorted.length
+  while (start < end) {
+    const middle = (start + end) >>> 1
+    if (isBefore(sorted[middle] as T)) start = middle + 1
+    else end = middle
+  }
+  return start
+}
+
+function insertByHandle<T extends HandleRange>(ranges: T[], range: T): void {
+  const place = placeOf(ranges, other => other.firstHandle < range.firstHandle)
+  const before = ranges[place - 1]
+  const behind = ranges[place]
+  assert(before === undefined || endOf(before) <= range.firstHandle, 'handles of topics do not overlap')
+  assert(behind === undefined || endOf(range) <= behind.firstHandle, 'handles of topics do not overlap')
+  ranges.splice(place, 0, range)
+}
+
+function findByHandle<T extends HandleRange>(ranges: readonly T[], handle: number): T | undefined {
+  const range = ranges[placeOf(ranges, other => other.firstHandle <= handle) - 1]
+  return range !== undefined && handle < endOf(range) ? range : undefined
+}
+
+function endOf(range: HandleRange): number {
+  return range.firstHandle + range.partitionCount
+}

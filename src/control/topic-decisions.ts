@@ -1,0 +1,105 @@
+/**
+ * What a request to create, change or delete a topic leads to. Pure: reads the catalog, returns changes, alters nothing.
+ * Main thread. The caller reserves the changes in the same turn, commits them, then applies or abandons them.
+ */
+import { BrokerError } from '../model/errors.ts'
+import { toTopicId } from '../model/ids.ts'
+import { limits } from '../model/limits.ts'
+import type { CreateTopicRequest } from '../model/requests.ts'
+import type { Partitioner, Topic, TopicConfig, TopicConfigPatch } from '../model/topic.ts'
+import type { Catalog } from './catalog.ts'
+import { changedConfig, checkPartitionCount, checkTopicName } from './topic-rules.ts'
+import type { StoreChange } from './store-image.ts'
+
+/** What a topic gets where its creator says nothing. */
+export interface TopicDefaults {
+  /** `--segment-bytes`. */
+  readonly segmentBytes: number
+  /** `--default-tombstone-retention-ms`. */
+  readonly tombstoneRetentionMs: number
+  /** By the protocol that creates: fnv1a over HTTP, murmur2 over Kafka. */
+  readonly partitioner: Partitioner
+}
+
+/** A decided change. `topic` is as it will be; of a deletion, as it was. */
+export interface TopicDecision {
+  readonly topic: Topic
+  readonly change: StoreChange
+}
+
+/** Handles are u32. */
+const HANDLE_MAX = 0xffff_ffff
+
+/**
+ * Order of the checks, first refusal wins (spec 3): exists (or is being created) · partitions · name · config · limits.
+ * @throws BrokerError TOPIC_EXISTS, FIELD_RANGE, NAME_INVALID, FIELD_INVALID
+ */
+export function decideCreate(catalog: Catalog, request: CreateTopicRequest, defaults: TopicDefaults): TopicDecision {
+  const { name, partitions } = request
+  if (catalog.topicNamed(name) !== undefined || catalog.isInFlight(name)) {
+    throw new BrokerError('TOPIC_EXISTS', { topic: name })
+  }
+  checkPartitionCount(partitions)
+  checkTopicName(name)
+  const config = changedConfig(defaultConfig(defaults), request.config, 'config.')
+  checkRoom(catalog, partitions)
+  const topic: Topic = {
+    id: toTopicId(catalog.next.topicId),
+    name,
+    firstHandle: catalog.next.handle,
+    partitionCount: partitions,
+    partitioner: defaults.partitioner,
+    config
+  }
+  return { topic, change: { kind: 'topic-created', topic } }
+}
+
+/**
+ * @throws BrokerError TOPIC_NOT_FOUND; FIELD_RANGE, FIELD_INVALID; OVERLOADED while another change of the topic is in
+ * flight (take turns by change-turns.ts and it does not come to that).
+ */
+export function decideConfigure(catalog: Catalog, name: string, patch: TopicConfigPatch): TopicDecision {
+  const topic = changeableTopic(catalog, name)
+  const config = changedConfig(topic.config, patch, '')
+  return { topic: { ...topic, config }, change: { kind: 'topic-configured', id: topic.id, config } }
+}
+
+/** @throws BrokerError TOPIC_NOT_FOUND; OVERLOADED like decideConfigure */
+export function decideDelete(catalog: Catalog, name: string): TopicDecision {
+  const topic = changeableTopic(catalog, name)
+  return { topic, change: { kind: 'topic-deleted', id: topic.id } }
+}
+
+/** Two changes decided on the same state would lose one of them, so the second is refused, not merged. */
+function changeableTopic(catalog: Catalog, name: string): Topic {
+  const topic = catalog.topicNamed(name)
+  if (topic === undefined) throw new BrokerError('TOPIC_NOT_FOUND', { topic: name })
+  if (catalog.isInFlight(name)) throw new BrokerError('OVERLOADED', { what: `changing topic '${name}'`, limit: 1 })
+  return topic
+}
+
+function defaultConfig(defaults: TopicDefaults): TopicConfig {
+  return {
+    retention_ms: null,
+    retention_bytes: null,
+    cleanup_policy: 'delete',
+    segment_bytes: defaults.segmentBytes,
+    tombstone_retention_ms: defaults.tombstoneRetentionMs
+  }
+}
+
+function checkRoom(catalog: Catalog, partitions: number): void {
+  const { topicCount, partitionCount } = catalog.claimed
+  if (topicCount >= limits.topicsMax) {
+    const problem = `the broker has ${topicCount} topics, as many as it can hold`
+    throw new BrokerError('FIELD_INVALID', { field: 'name', problem })
+  }
+  if (partitionCount + partitions > limits.partitionsTotalMax) {
+    const problem = `${partitions} more would pass the ${limits.partitionsTotalMax} of all topics (now ${partitionCount})`
+    throw new BrokerError('FIELD_INVALID', { field: 'partitions', problem })
+  }
+  if (catalog.next.handle + partitions - 1 > HANDLE_MAX) {
+    const problem = 'this data directory has used up its partition numbers'
+    throw new BrokerError('FIELD_INVALID', { field: 'partitions', problem })
+  }
+}

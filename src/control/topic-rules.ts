@@ -1,0 +1,85 @@
+/**
+ * What a topic may be called and configured to: the checks of the HTTP API's sections 1.14 and 3, protocol-neutral.
+ * Pure. Types are checked by the gateways (an integer is an integer, exact as bigint above 2^53 − 1); ranges here.
+ */
+import { BrokerError } from '../model/errors.ts'
+import { limits } from '../model/limits.ts'
+import { cleanupPolicies } from '../model/topic.ts'
+import type { CleanupPolicy, TopicConfig, TopicConfigPatch } from '../model/topic.ts'
+
+const U64_MAX = 18_446_744_073_709_551_615n
+const NAME_RULE = `1 to ${limits.nameBytesMax} of A-Z a-z 0-9 . _ -, and neither '.' nor '..'`
+const namePattern = /^[A-Za-z0-9._-]+$/
+/** Characters of a refused value that an error repeats: a caller's megabyte is not worth sending back. */
+const ECHO_CHARACTERS_MAX = 100
+
+/** @throws BrokerError NAME_INVALID */
+export function checkTopicName(name: string): void {
+  const isValid = namePattern.test(name) && name.length <= limits.nameBytesMax && name !== '.' && name !== '..'
+  if (!isValid) throw new BrokerError('NAME_INVALID', { field: 'name', value: echo(name), rule: NAME_RULE })
+}
+
+/** @throws BrokerError FIELD_RANGE */
+export function checkPartitionCount(partitions: number): void {
+  if (Number.isInteger(partitions) && partitions >= 1 && partitions <= limits.partitionsMax) return
+  throw outOfRange('partitions', partitions, 1, limits.partitionsMax)
+}
+
+/**
+ * The configuration that a change leads to. Absent and null fields keep their value; −1 clears a retention limit.
+ *
+ * @param fieldPrefix stands before field names in errors: `config.` where the fields are nested.
+ * @throws BrokerError FIELD_RANGE, FIELD_INVALID
+ */
+export function changedConfig(base: TopicConfig, patch: TopicConfigPatch, fieldPrefix: string): TopicConfig {
+  return {
+    retention_ms: changedLimit(base.retention_ms, patch.retention_ms, `${fieldPrefix}retention_ms`),
+    retention_bytes: changedLimit(base.retention_bytes, patch.retention_bytes, `${fieldPrefix}retention_bytes`),
+    cleanup_policy: changedPolicy(base.cleanup_policy, patch.cleanup_policy, `${fieldPrefix}cleanup_policy`),
+    segment_bytes: changedSegmentBytes(base.segment_bytes, patch.segment_bytes, `${fieldPrefix}segment_bytes`),
+    tombstone_retention_ms: checkedU64(
+      patch.tombstone_retention_ms ?? base.tombstone_retention_ms,
+      0,
+      `${fieldPrefix}tombstone_retention_ms`
+    )
+  }
+}
+
+type Limit = number | bigint | null
+
+function changedLimit(base: Limit, value: Limit | undefined, field: string): Limit {
+  if (value === undefined || value === null) return base
+  const checked = checkedU64(value, -1, field)
+  return checked === -1 ? null : checked
+}
+
+/** Within [min, 2^64 − 1]; a number wherever a number is exact, so that equal values have one form (D25). */
+function checkedU64(value: number | bigint, min: number, field: string): number | bigint {
+  const isExact = typeof value === 'bigint' || Number.isSafeInteger(value)
+  if (!isExact || value < min || value > U64_MAX) throw outOfRange(field, value, min, U64_MAX)
+  const number = Number(value)
+  return Number.isSafeInteger(number) ? number : value
+}
+
+function changedSegmentBytes(base: number, value: number | null | undefined, field: string): number {
+  if (value === undefined || value === null) return base
+  const { segmentBytesMin: min, segmentBytesMax: max } = limits
+  if (!Number.isInteger(value) || value < min || value > max) throw outOfRange(field, value, min, max)
+  return value
+}
+
+function changedPolicy(base: CleanupPolicy, value: CleanupPolicy | null | undefined, field: string): CleanupPolicy {
+  if (value === undefined || value === null) return base
+  const known = cleanupPolicies.find(policy => policy === value)
+  if (known !== undefined) return known
+  const allowed = cleanupPolicies.map(policy => `'${policy}'`).join(', ')
+  throw new BrokerError('FIELD_INVALID', { field, problem: `'${echo(value)}' is not one of ${allowed}` })
+}
+
+function outOfRange(field: string, value: number | bigint, min: number, max: number | bigint): BrokerError {
+  return new BrokerError('FIELD_RANGE', { field, value: String(value), min, max: String(max) })
+}
+
+function echo(value: string): string {
+  return value.length <= ECHO_CHARACTERS_MAX ? value : `${value.slice(0, ECHO_CHARACTERS_MAX)}…`
+}

@@ -1,0 +1,349 @@
+/**
+ * One ES01 connection: hello, frames in, answers out, and when to stop for whom. Main thread only.
+ *
+ *   hello ──▶ open ──▶ closing ──▶ lingering ──▶ closed
+ *               (no frame is taken any more;   (our end is sent; the rest
+ *                what is in progress is answered)   of theirs is dropped)
+ *
+ * Invariants
+ * - Frames are taken in order, and a frame that cannot be taken stops those behind it: produces keep their order.
+ * - While a whole frame waits, or memory for the next read is lacking, the socket is paused, and our timers stand still.
+ *   It is paused in a read callback only (see ReceiveBuffer), or once and for all.
+ * - Nothing here throws at the socket: a bug closes the connection, or answers `internal error`, and is logged.
+ */
+import { randomBytes } from 'node:crypto'
+import type { Socket } from 'node:net'
+import { assert } from '../../base/assert.ts'
+import type { ByteBudget } from '../../base/byte-budget.ts'
+import { BrokerError } from '../../model/errors.ts'
+import { limits } from '../../model/limits.ts'
+import { readU32 } from '../../wire/es01/bytes.ts'
+import {
+  FRAME_HEADER_BYTES,
+  FRAME_LENGTH_MIN,
+  isAnswerOpcode,
+  isRequestOpcode,
+  LENGTH_BYTES
+} from '../../wire/es01/frame.ts'
+import {
+  encodeHelloReply,
+  HELLO_HEADER_BYTES,
+  helloStatuses,
+  readHello,
+  TOKEN_BYTES_MAX
+} from '../../wire/es01/handshake.ts'
+import type { AnswerSink } from './answers.ts'
+import { answerError } from './answers.ts'
+import type { BufferPool } from './buffer-pool.ts'
+import type { ConnectionHost, HostedConnection } from './connection-host.ts'
+import { Outbox } from './outbox.ts'
+import type { CloseReason } from './probe.ts'
+import { ReceiveBuffer } from './receive-buffer.ts'
+import type { FrameOutcome } from './requests.ts'
+import type { ByteTaker } from './take-socket.ts'
+import { takeSocket } from './take-socket.ts'
+
+/** Answers that the client has not read, before no more of its requests are taken. */
+const UNSENT_BYTES_MAX = 1024 * 1024
+
+type State = 'hello' | 'open' | 'closing' | 'lingering' | 'closed'
+
+/** Why the whole frame in front is not taken. */
+type Stall = 'none' | 'inFlight' | 'unsent' | 'noRoom' | 'noReplyBytes' | 'noMemory'
+
+export class Es01Connection implements AnswerSink, ByteTaker, HostedConnection {
+  readonly outbox: Outbox
+  readonly replyBudget: ByteBudget
+  readonly pool: BufferPool
+  readonly remoteAddress: string
+  readonly isDirect: boolean
+  memoryWaitSinceMs = Infinity
+  readonly #host: ConnectionHost
+  readonly #socket: Socket
+  readonly #receive: ReceiveBuffer
+  #state: State = 'hello'
+  #stall: Stall = 'none'
+  #isPaused = false
+  #inputEnded = false
+  #inFlight = 0
+  /** Has the length of the frame in front arrived? */
+  #hasPrefix = false
+  /** Monotonic time at which the hello, the frame, or the silence began, or the linger ends. */
+  #sinceMs: number
+  /** Waits for room or bytes: asked once, not once per attempt. */
+  #isWaiting = false
+  readonly #wake: () => void
+
+  constructor(host: ConnectionHost, accepted: Socket, remoteAddress: string) {
+    this.#host = host
+    this.remoteAddress = remoteAddress
+    this.replyBudget = host.replyBudget
+    this.pool = host.pool
+    this.#sinceMs = host.clock.monotonicMs()
+    this.#receive = new ReceiveBuffer(host.receive)
+    this.#wake = () => {
+      this.#isWaiting = false
+      host.wake(this)
+    }
+    const taken = takeSocket(accepted, this)
+    this.isDirect = taken.isDirect
+    this.#socket = taken.socket
+    const write = (buffers: readonly Buffer[], written: () => void) => this.#write(buffers, written)
+    this.outbox = new Outbox(host.pool, host.replyBudget, write, () => this.#afterWrite())
+    this.#socket.setNoDelay(true)
+    this.#socket.on('end', () => this.#onEnd())
+    this.#socket.on('error', error => {
+      host.probe.socketErrors++
+      host.logger.debug({ remoteAddress, error: error.message }, 'an ES01 connection broke')
+    })
+    this.#socket.on('close', () => this.#onClose())
+  }
+
+  nextTail(): Uint8Array {
+    // Asked for the first time while the socket is still being made.
+    return this.#receive.nextTail(this.#isPaused)
+  }
+
+  landed(bytes: number): void {
+    this.#host.probe.receivedBytes += bytes
+    if (this.#isTaking()) this.#receive.landed(bytes)
+    this.#guard(() => this.#process())
+  }
+
+  arrived(chunk: Buffer): void {
+    this.#host.probe.receivedBytes += chunk.length
+    if (this.#isTaking()) this.#receive.arrived(chunk, 0, chunk.length)
+    this.#guard(() => this.#process())
+  }
+
+  answered(isError: boolean): void {
+    if (isError) this.#host.probe.errorFrames++
+    this.#host.markDirty(this)
+  }
+
+  completed(isError: boolean): void {
+    this.#inFlight--
+    assert(this.#inFlight >= 0, 'more answers than requests in progress')
+    this.answered(isError)
+  }
+
+  afterDelivery(): void {
+    this.outbox.flush(this.#host.clock.monotonicMs())
+    const canGoOn =
+      (this.#stall === 'inFlight' && this.#inFlight < limits.connectionRequestsMax) ||
+      (this.#stall === 'unsent' && this.outbox.unsentBytes < UNSENT_BYTES_MAX)
+    if (canGoOn) this.#host.wake(this)
+    this.#endIfDone()
+  }
+
+  resume(): void {
+    if (this.#isPaused && this.#isTaking()) this.#guard(() => this.#process())
+  }
+
+  beginClose(): void {
+    if (!this.#isTaking()) return
+    this.#state = 'closing'
+    this.#pause()
+    this.#host.markDirty(this)
+  }
+
+  drop(reason: CloseReason): void {
+    if (this.#state === 'closed') return
+    this.#host.probe.refused[reason]++
+    this.abandon()
+  }
+
+  abandon(): void {
+    this.#state = 'closed'
+    this.#socket.destroy()
+  }
+
+  checkDeadlines(nowMs: number): void {
+    const { timeouts } = this.#host
+    const elapsedMs = nowMs - this.#sinceMs
+    const { writingSinceMs } = this.outbox
+    if (writingSinceMs >= 0 && nowMs - writingSinceMs > timeouts.writeMs) return this.drop('slowReader')
+    if (this.#state === 'lingering' && elapsedMs > timeouts.lingerMs) return this.abandon()
+    if (this.#isPaused || !this.#isTaking()) return
+    if (this.#state === 'hello') {
+      if (elapsedMs > timeouts.helloMs) this.drop('helloTimeout')
+    } else if (this.#hasPrefix) {
+      if (elapsedMs > timeouts.bodyMs) this.drop('bodyTimeout')
+    } else if (elapsedMs > timeouts.idleMs && this.#inFlight === 0 && this.outbox.unsentBytes === 0) {
+      this.drop('idleTimeout')
+    }
+  }
+
+  #isTaking(): boolean {
+    return this.#state === 'hello' || this.#state === 'open'
+  }
+
+  /** Runs after every arrival, and after every wake. */
+  #process(): void {
+    if (this.#isTaking()) this.#takeFrames()
+    if (this.#isTaking()) {
+      this.#receive.settle()
+      this.#steerReading()
+      if (this.#inputEnded && this.#stall === 'none') this.beginClose()
+    } else {
+      this.#receive.discard()
+    }
+    this.#host.afterInput(this)
+  }
+
+  #takeFrames(): void {
+    const receive = this.#receive
+    this.#stall = 'none'
+    if (this.#state === 'hello' && !this.#takeHello()) return
+    for (;;) {
+      const pending = receive.pendingBytes
+      receive.expectedBytes = LENGTH_BYTES
+      if (pending < LENGTH_BYTES) return
+      const length = readU32(receive.bytes, receive.start)
+      if (!this.#hasPrefix) {
+        this.#hasPrefix = true
+        this.#sinceMs = this.#host.clock.monotonicMs()
+      }
+      if (length < FRAME_LENGTH_MIN || length > this.#host.frameLengthMax) return this.#refuse('frameLength')
+      receive.expectedBytes = LENGTH_BYTES + length
+      if (pending < FRAME_HEADER_BYTES) return
+      const opcode = receive.bytes[receive.start + FRAME_HEADER_BYTES - 1] as number
+      if (!isRequestOpcode(opcode) && !isAnswerOpcode(opcode)) return this.#refuse('unknownOpcode')
+      if (pending < receive.expectedBytes) return
+      if (!this.#takeFrame(receive.start + receive.expectedBytes)) return
+      receive.start += receive.expectedBytes
+      this.#hasPrefix = false
+    }
+  }
+
+  /** @returns false if the whole frame up to `end` has to wait. */
+  #takeFrame(end: number): boolean {
+    if (this.#inFlight >= limits.connectionRequestsMax) this.#stall = 'inFlight'
+    else if (this.outbox.unsentBytes >= UNSENT_BYTES_MAX) this.#stall = 'unsent'
+    else {
+      const outcome = this.#offer(end)
+      if (outcome === 'noRoom' || outcome === 'noReplyBytes') this.#stall = outcome
+      else {
+        this.#host.probe.requests++
+        if (outcome === 'started') this.#inFlight++
+      }
+    }
+    return this.#stall === 'none'
+  }
+
+  #offer(end: number): FrameOutcome {
+    const { bytes, start } = this.#receive
+    try {
+      return this.#host.requests.take(this, bytes, start, end)
+    } catch (error) {
+      // A bug of ours. This request is answered, the others go on; what is known about it goes to the log alone.
+      const id = randomBytes(4).toString('hex')
+      this.#host.logger.error({ id, remoteAddress: this.remoteAddress, error }, 'a request met a bug')
+      answerError(this, readU32(bytes, start + LENGTH_BYTES), new BrokerError('INTERNAL', { id }))
+      return 'answered'
+    }
+  }
+
+  /** @returns true once the hello was accepted. */
+  #takeHello(): boolean {
+    const receive = this.#receive
+    const verdict = readHello(receive.bytes, receive.start, receive.end)
+    if (verdict.kind === 'incomplete') {
+      receive.expectedBytes = verdict.bytes === 0 ? HELLO_HEADER_BYTES + TOKEN_BYTES_MAX : verdict.bytes
+      return false
+    }
+    if (verdict.kind === 'refused') {
+      const reply = encodeHelloReply(verdict.status, 0, verdict.message)
+      this.outbox.append(reply, 0, reply.length)
+      this.#refuse(verdict.status === helloStatuses.badMagic ? 'badMagic' : 'tokenTooLong')
+      return false
+    }
+    const reply = encodeHelloReply(helloStatuses.ok, 0, '')
+    this.outbox.append(reply, 0, reply.length)
+    this.#host.markDirty(this)
+    receive.start += verdict.bytes
+    this.#sinceMs = this.#host.clock.monotonicMs()
+    this.#state = 'open'
+    return true
+  }
+
+  #refuse(reason: CloseReason): void {
+    this.#host.probe.refused[reason]++
+    this.beginClose()
+  }
+
+  /** Reads on if there is nothing to wait for and memory for it; else pauses and asks to be woken. */
+  #steerReading(): void {
+    if (this.#stall === 'none' && !this.#receive.tryRoom(this.#isPaused)) this.#stall = 'noMemory'
+    this.memoryWaitSinceMs =
+      this.#stall === 'noMemory' ? Math.min(this.memoryWaitSinceMs, this.#host.clock.monotonicMs()) : Infinity
+    if (this.#stall === 'none') return this.#unpause()
+    this.#pause()
+    if (this.#isWaiting || this.#stall === 'inFlight' || this.#stall === 'unsent') return
+    this.#isWaiting = true
+    if (this.#stall === 'noRoom') this.#host.whenRoom(this.#wake)
+    else if (this.#stall === 'noReplyBytes') this.replyBudget.whenReleased(this.#wake)
+    else this.#host.receive.budget.whenReleased(this.#wake)
+  }
+
+  #pause(): void {
+    if (this.#isPaused) return
+    this.#isPaused = true
+    if (this.#isTaking()) this.#host.probe.pauses++
+    this.#socket.pause()
+  }
+
+  #unpause(): void {
+    if (!this.#isPaused) return
+    this.#isPaused = false
+    this.#sinceMs = this.#host.clock.monotonicMs()
+    this.#socket.resume()
+  }
+
+  #write(buffers: readonly Buffer[], written: () => void): void {
+    this.#socket.cork()
+    buffers.forEach((buffer, i) => {
+      if (i === buffers.length - 1) this.#socket.write(buffer, written)
+      else this.#socket.write(buffer)
+    })
+    this.#socket.uncork()
+  }
+
+  #afterWrite(): void {
+    if (this.#state === 'closed') return
+    // Reading its answers is a sign of life too: the silence begins when the last of them was taken.
+    if (!this.#hasPrefix && this.#state === 'open') this.#sinceMs = this.#host.clock.monotonicMs()
+    this.afterDelivery()
+  }
+
+  #endIfDone(): void {
+    if (this.#state !== 'closing' || this.#inFlight > 0 || this.outbox.unsentBytes > 0) return
+    this.#state = 'lingering'
+    this.#sinceMs = this.#host.clock.monotonicMs()
+    this.#socket.end()
+    this.#isPaused = false
+    this.#socket.resume()
+  }
+
+  #onEnd(): void {
+    this.#inputEnded = true
+    this.#guard(() => this.#process())
+  }
+
+  #onClose(): void {
+    this.#state = 'closed'
+    this.memoryWaitSinceMs = Infinity
+    this.outbox.drop()
+    this.#receive.discard()
+    this.#host.closed(this)
+  }
+
+  #guard(action: () => void): void {
+    try {
+      action()
+    } catch (error) {
+      this.#host.logger.error({ remoteAddress: this.remoteAddress, error }, 'an ES01 connection met a bug')
+      this.drop('bug')
+    }
+  }
+}

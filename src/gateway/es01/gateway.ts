@@ -1,0 +1,259 @@
+/**
+ * The ES01 listener: takes connections within limits, sweeps their deadlines, and ties them to the broker's turns.
+ * Main thread only. Owns every connection until it is closed.
+ *
+ * Order of a turn: bytes arrive → frames are submitted → broker.turn() publishes them and delivers replies →
+ * the connections that got replies write once each. Nothing here waits, and nothing polls but the sweep.
+ */
+import { createServer } from 'node:net'
+import type { AddressInfo, Server, Socket } from 'node:net'
+import { assert } from '../../base/assert.ts'
+import type { ByteBudget } from '../../base/byte-budget.ts'
+import type { Clock } from '../../base/clock.ts'
+import { systemClock } from '../../base/clock.ts'
+import type { Logger } from '../../base/logger.ts'
+import type { Broker } from '../../model/requests.ts'
+import { frameLengthMax } from '../../wire/es01/frame.ts'
+import { BufferPool } from './buffer-pool.ts'
+import type { ConnectionHost, HostedConnection } from './connection-host.ts'
+import { Es01Connection } from './connection.ts'
+import { readConnectionsMax } from './connections-max.ts'
+import type { CloseReason, Es01Probe } from './probe.ts'
+import { createProbe } from './probe.ts'
+import { createReceiveShared } from './receive-buffer.ts'
+import { RequestReader } from './requests.ts'
+import type { Es01Settings, Es01Timeouts } from './settings.ts'
+import { splitAddress, timeoutsOf } from './settings.ts'
+
+/** Idle buffers that are kept for the next borrower. */
+const POOL_BYTES_MAX = 8 * 1024 * 1024
+/** Longest time between two sweeps: how late a deadline may be noticed. */
+const SWEEP_MS_MAX = 1000
+/** Connections that wait to be accepted; the system may cut it. */
+const BACKLOG = 511
+
+export interface Es01GatewayOptions {
+  readonly broker: Broker
+  readonly settings: Es01Settings
+  readonly logger: Logger
+  /** Request bytes of all protocols. */
+  readonly requestBudget: ByteBudget
+  /** Reply bytes of all protocols. */
+  readonly replyBudget: ByteBudget
+  readonly timeouts?: Partial<Es01Timeouts>
+  readonly clock?: Clock
+  /** Connections in all. Default: by the file descriptors of this process. */
+  readonly connectionsMax?: number
+}
+
+export interface Es01Gateway {
+  /** Listens on settings.bindBinary. Rejects with an Error of one clear line. @returns the address that was bound. */
+  listen(): Promise<{ host: string; port: number }>
+  /**
+   * Accepts nothing more, takes no further frame, answers what is in progress, then closes.
+   * @param deadlineMs from now; what is open then is cut off.
+   */
+  stop(deadlineMs: number): Promise<void>
+  readonly connectionCount: number
+  /** Of the open connections: how many read straight into the gateway's memory. */
+  readonly directCount: number
+  /** Bytes that were moved between receive buffers because their frame came in parts. */
+  readonly movedBytes: number
+  readonly probe: Es01Probe
+}
+
+/** Builds the gateway. Nothing listens until `listen`. */
+export function createEs01Gateway(options: Es01GatewayOptions): Es01Gateway {
+  return new Listener(options)
+}
+
+class Listener implements Es01Gateway, ConnectionHost {
+  readonly probe = createProbe()
+  readonly clock: Clock
+  readonly logger: Logger
+  readonly timeouts: Es01Timeouts
+  readonly frameLengthMax: number
+  readonly replyBudget: ByteBudget
+  readonly pool = new BufferPool(POOL_BYTES_MAX)
+  readonly receive
+  readonly requests: RequestReader
+  readonly #broker: Broker
+  readonly #settings: Es01Settings
+  readonly #connectionsMax: number
+  readonly #server: Server
+  readonly #connections = new Set<HostedConnection>()
+  readonly #countByAddress = new Map<string, number>()
+  #dirty: HostedConnection[] = []
+  #woken = new Set<HostedConnection>()
+  #sweepTimer: NodeJS.Timeout | null = null
+  #isStopping = false
+  #onEmpty: (() => void) | null = null
+
+  constructor(options: Es01GatewayOptions) {
+    const { broker, settings, replyBudget } = options
+    this.#broker = broker
+    this.#settings = settings
+    this.logger = options.logger
+    this.clock = options.clock ?? systemClock
+    this.timeouts = timeoutsOf(settings, options.timeouts ?? {})
+    this.frameLengthMax = frameLengthMax(settings.maxRecordBytes)
+    this.replyBudget = replyBudget
+    this.receive = createReceiveShared(this.pool, options.requestBudget)
+    this.requests = new RequestReader(broker, settings, replyBudget)
+    this.#connectionsMax = options.connectionsMax ?? readConnectionsMax()
+    this.#server = createServer({ pauseOnConnect: true, allowHalfOpen: true }, socket => this.#accept(socket))
+    broker.onDelivered(() => this.#flushDirty())
+  }
+
+  get connectionCount(): number {
+    return this.#connections.size
+  }
+
+  get directCount(): number {
+    let count = 0
+    for (const connection of this.#connections) if (connection.isDirect) count++
+    return count
+  }
+
+  get movedBytes(): number {
+    return this.receive.movedBytes
+  }
+
+  listen(): Promise<{ host: string; port: number }> {
+    const { bindBinary } = this.#settings
+    assert(bindBinary !== null, 'an ES01 gateway is built only where bind-binary is set')
+    const { host, port } = splitAddress(bindBinary)
+    return new Promise((resolve, reject) => {
+      const onRefused = (error: NodeJS.ErrnoException) => reject(listenError(bindBinary, error))
+      this.#server.once('error', onRefused)
+      this.#server.listen({ host, port, exclusive: true, backlog: BACKLOG }, () => {
+        this.#server.off('error', onRefused)
+        this.#server.on('error', error => this.#onAcceptError(error))
+        const bound = this.#server.address()
+        assert(bound !== null && typeof bound === 'object', 'a listening server has an address')
+        resolve(addressOf(bound))
+      })
+    })
+  }
+
+  async stop(deadlineMs: number): Promise<void> {
+    if (this.#isStopping) return
+    this.#isStopping = true
+    if (this.#server.listening) this.#server.close()
+    for (const connection of this.#connections) connection.beginClose()
+    this.#broker.turn()
+    this.#flushDirty()
+    if (this.#connections.size === 0) return
+    await new Promise<void>(resolve => {
+      const timer = setTimeout(() => {
+        this.logger.warn({ connections: this.#connections.size }, 'ES01 connections were cut off at the deadline')
+        for (const connection of this.#connections) connection.abandon()
+      }, deadlineMs)
+      this.#onEmpty = () => {
+        clearTimeout(timer)
+        resolve()
+      }
+    })
+  }
+
+  whenRoom(callback: () => void): void {
+    this.#broker.whenRoom(callback)
+  }
+
+  wake(connection: HostedConnection): void {
+    // Not at once: the caller may be the broker amid its delivery, or another connection amid its frames.
+    if (this.#woken.size === 0) setImmediate(() => this.#resumeWoken())
+    this.#woken.add(connection)
+  }
+
+  markDirty(connection: HostedConnection): void {
+    if (this.#dirty[this.#dirty.length - 1] !== connection) this.#dirty.push(connection)
+  }
+
+  afterInput(connection: HostedConnection): void {
+    this.markDirty(connection)
+    this.#broker.turn()
+    this.#flushDirty()
+  }
+
+  closed(connection: HostedConnection): void {
+    if (!this.#connections.delete(connection)) return
+    const left = (this.#countByAddress.get(connection.remoteAddress) ?? 1) - 1
+    if (left > 0) this.#countByAddress.set(connection.remoteAddress, left)
+    else this.#countByAddress.delete(connection.remoteAddress)
+    if (this.#connections.size > 0) return
+    if (this.#sweepTimer !== null) clearInterval(this.#sweepTimer)
+    this.#sweepTimer = null
+    this.#onEmpty?.()
+  }
+
+  #accept(socket: Socket): void {
+    const remoteAddress = (socket.remoteAddress ?? '').replace(/^::ffff:/, '')
+    const ofAddress = this.#countByAddress.get(remoteAddress) ?? 0
+    if (this.#connections.size >= this.#connectionsMax) return this.#turnAway(socket, 'connectionsTotal')
+    if (ofAddress >= Math.max(1, this.#settings.binaryMaxConnectionsPerIp)) {
+      return this.#turnAway(socket, 'connectionsPerIp')
+    }
+    // An empty address: the client was gone before it was accepted.
+    if (remoteAddress === '' || this.#isStopping) {
+      socket.destroy()
+      return
+    }
+    this.probe.accepted++
+    this.#countByAddress.set(remoteAddress, ofAddress + 1)
+    this.#connections.add(new Es01Connection(this, socket, remoteAddress))
+    if (this.#sweepTimer === null) this.#sweepTimer = setInterval(() => this.#sweep(), this.#sweepMs())
+  }
+
+  #turnAway(socket: Socket, reason: CloseReason): void {
+    this.probe.refused[reason]++
+    socket.destroy()
+  }
+
+  #onAcceptError(error: Error): void {
+    this.probe.acceptErrors++
+    this.logger.warn({ error: error.message }, 'an ES01 connection could not be accepted')
+  }
+
+  #resumeWoken(): void {
+    const woken = this.#woken
+    this.#woken = new Set()
+    for (const connection of woken) connection.resume()
+  }
+
+  #flushDirty(): void {
+    // Writing may deliver and mark again; what is marked meanwhile belongs to this pass too.
+    for (let i = 0; i < this.#dirty.length; i++) this.#dirty[i]?.afterDelivery()
+    this.#dirty.length = 0
+  }
+
+  #sweepMs(): number {
+    const { helloMs, bodyMs, idleMs, writeMs, lingerMs } = this.timeouts
+    return Math.max(1, Math.min(SWEEP_MS_MAX, Math.min(helloMs, bodyMs, idleMs, writeMs, lingerMs) / 4))
+  }
+
+  #sweep(): void {
+    const nowMs = this.clock.monotonicMs()
+    let longest: HostedConnection | null = null
+    for (const connection of this.#connections) {
+      connection.checkDeadlines(nowMs)
+      if (connection.memoryWaitSinceMs < (longest?.memoryWaitSinceMs ?? Infinity)) longest = connection
+    }
+    // Half-read frames may hold all of the budget and each wait for the others: then the one that waits longest goes.
+    if (longest !== null && nowMs - longest.memoryWaitSinceMs > this.timeouts.bodyMs) longest.drop('memory')
+  }
+}
+
+function addressOf(bound: AddressInfo): { host: string; port: number } {
+  return { host: bound.address, port: bound.port }
+}
+
+function listenError(address: string, error: NodeJS.ErrnoException): Error {
+  const reasons: Record<string, string> = {
+    EADDRINUSE: 'the address is already in use',
+    EADDRNOTAVAIL: 'this machine does not have that address',
+    EACCES: 'not permitted'
+  }
+  const reason = reasons[error.code ?? ''] ?? error.message
+  return new Error(`cannot listen for ES01 on ${address} (--bind-binary): ${reason}`, { cause: error })
+}

@@ -1,0 +1,170 @@
+/**
+ * The answers of one connection on their way to its socket. Main thread only, one owner: its connection.
+ *
+ * Answers are gathered in pooled chunks and leave in one gathered write per flush; one write is outstanding at a
+ * time, of at most WRITE_BYTES, so that "no write finished for 30 s" means a client that does not read.
+ *
+ *   chunks:  [ being written ][ being written ][ full ][ gathering ··· room ]
+ *
+ * Invariants
+ * - A chunk goes back to the pool only after the socket called back for it: a socket reads memory until then.
+ * - The bytes reserved for an answer are released when the chunk in which it ends was written, or dropped.
+ * - Frames never interleave: an answer that comes in pieces is gathered apart (Pieces) and joins as a whole.
+ */
+import { assert } from '../../base/assert.ts'
+import type { ByteBudget } from '../../base/byte-budget.ts'
+import { copyBytes } from '../../base/copy.ts'
+import type { BufferPool } from './buffer-pool.ts'
+import { bufferSizes } from './buffer-pool.ts'
+
+/** Bytes handed to the socket at once: large enough for few system calls, small enough to see a client's progress. */
+const WRITE_BYTES = 256 * 1024
+
+/** What an outbox needs of a socket. `written` is called once for the whole of the buffers, also when it failed. */
+export type WriteBuffers = (buffers: readonly Buffer[], written: () => void) => void
+
+/** Pooled chunks filled one after the other. */
+export class Pieces {
+  readonly chunks: Buffer[] = []
+  readonly lengths: number[] = []
+  bytes = 0
+  readonly #pool: BufferPool
+
+  constructor(pool: BufferPool) {
+    this.#pool = pool
+  }
+
+  /** Copies bytes[start, end) to the end. @param areRecords counts them as record bytes (base/copy.ts). */
+  append(bytes: Buffer, start: number, end: number, areRecords: boolean): void {
+    let at = start
+    while (at < end) {
+      const last = this.chunks.length - 1
+      const chunk = this.chunks[last]
+      const length = this.lengths[last] ?? 0
+      if (chunk === undefined || length === chunk.length) {
+        this.chunks.push(this.#pool.take(end - at > bufferSizes.small ? bufferSizes.read : bufferSizes.small))
+        this.lengths.push(0)
+        continue
+      }
+      const part = Math.min(end - at, chunk.length - length)
+      if (areRecords) copyBytes(bytes, at, at + part, chunk, length)
+      else bytes.copy(chunk, length, at, at + part)
+      this.lengths[last] = length + part
+      at += part
+    }
+    this.bytes += end - start
+  }
+
+  /** Gives all chunks back. */
+  drop(): void {
+    for (const chunk of this.chunks) this.#pool.give(chunk)
+    this.chunks.length = 0
+    this.lengths.length = 0
+    this.bytes = 0
+  }
+}
+
+export class Outbox {
+  /** Monotonic time at which the outstanding write began, or −1. */
+  writingSinceMs = -1
+  readonly #pool: BufferPool
+  readonly #budget: ByteBudget
+  readonly #write: WriteBuffers
+  readonly #onWritten: () => void
+  #gathered: Pieces
+  /** Bytes to release with chunk i; one entry per chunk of #gathered. */
+  readonly #reserved: number[] = []
+  #writing: Buffer[] = []
+  #writingReserved = 0
+  #writingBytes = 0
+  #isDropped = false
+  readonly #written: () => void
+
+  /** @param onWritten called after each write, when the outbox can take more. */
+  constructor(pool: BufferPool, budget: ByteBudget, write: WriteBuffers, onWritten: () => void) {
+    this.#pool = pool
+    this.#budget = budget
+    this.#write = write
+    this.#onWritten = onWritten
+    this.#gathered = new Pieces(pool)
+    this.#written = () => this.#afterWrite()
+  }
+
+  /** Bytes that the socket has not taken yet. */
+  get unsentBytes(): number {
+    return this.#gathered.bytes + this.#writingBytes
+  }
+
+  /**
+   * Adds a copy of bytes[start, end): a part of one frame, whose other parts follow before anything else is added.
+   * @param areRecords counts them as record bytes (base/copy.ts).
+   */
+  append(bytes: Buffer, start: number, end: number, areRecords = false): void {
+    if (this.#isDropped) return
+    this.#gathered.append(bytes, start, end, areRecords)
+    while (this.#reserved.length < this.#gathered.chunks.length) this.#reserved.push(0)
+  }
+
+  /** Adds the rest of a frame as it was gathered; the pieces are empty afterwards. */
+  adopt(pieces: Pieces): void {
+    if (this.#isDropped) return pieces.drop()
+    for (const chunk of pieces.chunks) {
+      this.#gathered.chunks.push(chunk)
+      this.#reserved.push(0)
+    }
+    for (const length of pieces.lengths) this.#gathered.lengths.push(length)
+    this.#gathered.bytes += pieces.bytes
+    pieces.chunks.length = 0
+    pieces.lengths.length = 0
+    pieces.bytes = 0
+  }
+
+  /** The answer that was added last is whole: its reservation ends when it was written. */
+  finishAnswer(reservedBytes: number): void {
+    const last = this.#reserved.length - 1
+    if (this.#isDropped || last < 0) this.#budget.release(reservedBytes)
+    else this.#reserved[last] = (this.#reserved[last] as number) + reservedBytes
+  }
+
+  /** Hands what was gathered to the socket, unless a write is outstanding: then it follows that one. */
+  flush(nowMs: number): void {
+    if (this.#isDropped || this.writingSinceMs >= 0 || this.#gathered.bytes === 0) return
+    const { chunks, lengths } = this.#gathered
+    const views: Buffer[] = []
+    let count = 0
+    for (; count < chunks.length && this.#writingBytes < WRITE_BYTES; count++) {
+      const length = lengths[count] as number
+      views.push((chunks[count] as Buffer).subarray(0, length))
+      this.#writingBytes += length
+      this.#writingReserved += this.#reserved[count] as number
+    }
+    this.#writing = chunks.splice(0, count)
+    lengths.splice(0, count)
+    this.#reserved.splice(0, count)
+    this.#gathered.bytes -= this.#writingBytes
+    this.writingSinceMs = nowMs
+    this.#write(views, this.#written)
+  }
+
+  /** The connection is gone: drops what was not handed to the socket and takes nothing any more. */
+  drop(): void {
+    if (this.#isDropped) return
+    this.#isDropped = true
+    this.#gathered.drop()
+    const reserved = this.#reserved.reduce((sum, bytes) => sum + bytes, 0)
+    this.#reserved.length = 0
+    if (reserved > 0) this.#budget.release(reserved)
+  }
+
+  #afterWrite(): void {
+    assert(this.writingSinceMs >= 0, 'a socket called back for a write that was not outstanding')
+    for (const chunk of this.#writing) this.#pool.give(chunk)
+    this.#writing = []
+    this.#writingBytes = 0
+    this.writingSinceMs = -1
+    const reserved = this.#writingReserved
+    this.#writingReserved = 0
+    if (reserved > 0) this.#budget.release(reserved)
+    this.#onWritten()
+  }
+}

@@ -1,0 +1,58 @@
+/**
+ * What the ES01 gateway counted since it started: plain numbers, read at scrape time. Main thread only.
+ */
+
+/** Why a connection was closed, or not taken, by the broker. */
+export type CloseReason =
+  | 'connectionsPerIp'
+  | 'connectionsTotal'
+  | 'helloTimeout'
+  | 'badMagic'
+  | 'tokenTooLong'
+  | 'frameLength'
+  | 'unknownOpcode'
+  | 'bodyTimeout'
+  | 'idleTimeout'
+  | 'slowReader'
+  | 'memory'
+  | 'bug'
+
+/** Counters; `refused` by reason counts connections, `errorFrames` requests. */
+export interface Es01Probe {
+  accepted: number
+  requests: number
+  errorFrames: number
+  socketErrors: number
+  acceptErrors: number
+  receivedBytes: number
+  /** Times a connection's reading stopped because something of the broker's was full. */
+  pauses: number
+  readonly refused: Record<CloseReason, number>
+}
+
+/** @returns a probe of zeros. */
+export function createProbe(): Es01Probe {
+  return {
+    accepted: 0,
+    requests: 0,
+    errorFrames: 0,
+    socketErrors: 0,
+    acceptErrors: 0,
+    receivedBytes: 0,
+    pauses: 0,
+    refused: {
+      connectionsPerIp: 0,
+      connectionsTotal: 0,
+      helloTimeout: 0,
+      badMagic: 0,
+      tokenTooLong: 0,
+      frameLength: 0,
+      unknownOpcode: 0,
+      bodyTimeout: 0,
+      idleTimeout: 0,
+      slowReader: 0,
+      memory: 0,
+      bug: 0
+    }
+  }
+}

@@ -1,0 +1,195 @@
+/**
+ * The bytes of one connection that no frame has taken yet. Main thread only, one owner: its connection.
+ *
+ * A connection with nothing half-read owns no memory: all sockets then read into one shared landing area, and frames
+ * that arrive whole are used where they lie. What is left of a frame that arrived in part moves to a buffer of the
+ * connection's own, and from then on the socket reads into the tail of that, until it is empty again.
+ *
+ *   landing (shared):  [lead-in][ whole frame ][ whole frame ][ part ]          part moves once
+ *   own:               [lead-in][ used │ pending ····· end │ room for the next read ]
+ *                                      start               end
+ *
+ * Invariants
+ * - An own buffer has the pool size above four times the pending bytes that have arrived, at most; an announced length
+ *   alone allocates nothing.
+ * - The kernel writes only where `nextTail` pointed last. An own buffer moves or goes back to the pool only while the
+ *   socket does not point into it: during a read callback, or while the connection is paused.
+ * - Bytes of an own buffer above OWN_BYTES_FREE are charged to the shared budget.
+ * - Frames never begin at byte 0, so a copy out of them is always of a strict sub-range (base/copy.ts).
+ */
+import { assert } from '../../base/assert.ts'
+import type { ByteBudget } from '../../base/byte-budget.ts'
+import type { BufferPool } from './buffer-pool.ts'
+import { bufferSizes, poolSizeOf } from './buffer-pool.ts'
+
+/** Bytes before the first frame of a buffer. */
+const LEAD_IN_BYTES = 8
+/** What a connection may hold outside the budget: the rest of one read, which has arrived and must lie somewhere. */
+const OWN_BYTES_FREE = bufferSizes.read
+/** Bytes that the first read after a pause may bring: they may have to be moved behind the pending ones. */
+const RESUME_BYTES = 8 * 1024
+/** Growth per step, in multiples of what has arrived. */
+const GROWTH = 4
+const NO_BYTES: Buffer = Buffer.alloc(0)
+
+/** What the receive buffers of a gateway share. `movedBytes` counts what was copied between them. */
+export interface ReceiveShared {
+  readonly pool: BufferPool
+  readonly budget: ByteBudget
+  readonly landing: Buffer
+  movedBytes: number
+}
+
+/** @returns the shared part for a gateway: its landing area is as large as one read. */
+export function createReceiveShared(pool: BufferPool, budget: ByteBudget): ReceiveShared {
+  return { pool, budget, landing: Buffer.allocUnsafeSlow(bufferSizes.read), movedBytes: 0 }
+}
+
+export class ReceiveBuffer {
+  /** Where the pending bytes lie: bytes[start, end). `start` is moved by the parser alone. */
+  bytes: Buffer = NO_BYTES
+  start = 0
+  end = 0
+  /** Length of the unit that begins at `start` (a frame, a hello), as far as it is known. Set by the parser. */
+  expectedBytes = 0
+  readonly #shared: ReceiveShared
+  #own: Buffer | null = null
+  #chargedBytes = 0
+  #tailIsOwn = false
+  readonly #landingTail: Buffer
+  readonly #resumeTail: Buffer
+
+  constructor(shared: ReceiveShared) {
+    this.#shared = shared
+    this.#landingTail = shared.landing.subarray(LEAD_IN_BYTES)
+    this.#resumeTail = shared.landing.subarray(LEAD_IN_BYTES, LEAD_IN_BYTES + RESUME_BYTES)
+  }
+
+  get pendingBytes(): number {
+    return this.end - this.start
+  }
+
+  /** Bytes held outside the shared landing area. */
+  get ownBytes(): number {
+    return this.#own?.length ?? 0
+  }
+
+  /** Where the socket puts its next read. @param isPaused no read follows until the connection resumes. */
+  nextTail(isPaused: boolean): Uint8Array {
+    this.#tailIsOwn = !isPaused && this.#own !== null
+    if (this.#own === null || isPaused) return isPaused ? this.#resumeTail : this.#landingTail
+    assert(this.end < this.#own.length, 'a reading connection has room for its next read')
+    return this.#own.subarray(this.end)
+  }
+
+  /** The socket has put that many bytes where nextTail pointed. */
+  landed(bytes: number): void {
+    if (this.#tailIsOwn) this.end += bytes
+    else this.arrived(this.#shared.landing, LEAD_IN_BYTES, LEAD_IN_BYTES + bytes)
+  }
+
+  /** Bytes arrived in memory that is only lent until `settle`: the landing area, or a chunk of a stream. */
+  arrived(chunk: Buffer, start: number, end: number): void {
+    if (this.#own === null) {
+      assert(this.pendingBytes === 0, 'lent bytes were settled before the next ones arrive')
+      this.bytes = chunk
+      this.start = start
+      this.end = end
+      return
+    }
+    if (this.end + (end - start) > this.#own.length) this.#move(this.pendingBytes + end - start)
+    this.#shared.movedBytes += end - start
+    this.end += chunk.copy(this.bytes, this.end, start, end)
+  }
+
+  /** Keeps what is pending in memory of the connection's own; gives that memory back when nothing is. */
+  settle(): void {
+    if (this.start === this.end) {
+      this.discard()
+    } else if (this.#own === null) {
+      const reach = Math.min(this.expectedBytes, GROWTH * this.pendingBytes)
+      if (!this.#tryMove(Math.max(this.pendingBytes, reach))) this.#move(this.pendingBytes)
+    }
+  }
+
+  /**
+   * Makes sure that there is room for the next read. To be called after `settle`, before the socket reads on.
+   * @param isPaused is the socket paused? Its first read then lands elsewhere and is moved.
+   * @returns false if the budget does not allow it: the connection must not read until bytes were released.
+   */
+  tryRoom(isPaused: boolean): boolean {
+    const own = this.#own
+    if (own === null) return true
+    const held = this.pendingBytes
+    const missing = Math.max(1, this.expectedBytes - held)
+    const readBytes = Math.min(bufferSizes.read, Math.max(RESUME_BYTES, GROWTH * held))
+    const wanted = isPaused ? RESUME_BYTES : Math.min(missing, readBytes)
+    if (!this.#tryCharge(own.length)) return false
+    if (own.length - this.end >= wanted) return true
+    const canCompact = LEAD_IN_BYTES + held + wanted <= own.length
+    const isLarge = own.length >= bufferSizes.largest
+    if (canCompact && (isLarge || held <= own.length / GROWTH)) {
+      this.#compact()
+      return true
+    }
+    // Under load a larger buffer saves moves: it takes several frames before what is left of the last must move again.
+    const reach = Math.min(GROWTH * held, Math.max(this.expectedBytes, bufferSizes.largest - LEAD_IN_BYTES))
+    if (this.#tryMove(Math.max(held + wanted, reach))) return true
+    if (!canCompact) return this.#tryMove(held + wanted)
+    this.#compact()
+    return true
+  }
+
+  /** Drops what is pending and gives up all memory and charge. */
+  discard(): void {
+    this.bytes = NO_BYTES
+    this.start = 0
+    this.end = 0
+    if (this.#own === null) return
+    this.#shared.pool.give(this.#own)
+    this.#own = null
+    this.#tailIsOwn = false
+    const charged = this.#chargedBytes
+    this.#chargedBytes = 0
+    if (charged > 0) this.#shared.budget.release(charged)
+  }
+
+  #chargeOf(length: number): number {
+    return Math.max(0, length - OWN_BYTES_FREE)
+  }
+
+  #tryCharge(length: number): boolean {
+    const more = this.#chargeOf(length) - this.#chargedBytes
+    if (more <= 0) return true
+    if (!this.#shared.budget.tryReserve(more)) return false
+    this.#chargedBytes += more
+    return true
+  }
+
+  #tryMove(contentBytes: number): boolean {
+    if (!this.#tryCharge(poolSizeOf(LEAD_IN_BYTES + contentBytes))) return false
+    this.#move(contentBytes)
+    return true
+  }
+
+  /** Moves the pending bytes to a buffer that holds at least `contentBytes`. The charge is the caller's matter. */
+  #move(contentBytes: number): void {
+    const target = this.#shared.pool.take(LEAD_IN_BYTES + contentBytes)
+    const held = this.pendingBytes
+    this.bytes.copy(target, LEAD_IN_BYTES, this.start, this.end)
+    this.#shared.movedBytes += held
+    if (this.#own !== null) this.#shared.pool.give(this.#own)
+    this.#own = target
+    this.bytes = target
+    this.start = LEAD_IN_BYTES
+    this.end = LEAD_IN_BYTES + held
+  }
+
+  #compact(): void {
+    const held = this.pendingBytes
+    this.bytes.copy(this.bytes, LEAD_IN_BYTES, this.start, this.end)
+    this.#shared.movedBytes += held
+    this.start = LEAD_IN_BYTES
+    this.end = LEAD_IN_BYTES + held
+  }
+}

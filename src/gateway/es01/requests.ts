@@ -1,0 +1,106 @@
+/**
+ * From one whole frame to a request of the broker. Main thread only; one instance per gateway, used by all connections.
+ * Never waits: a frame that cannot be taken now is left where it is, and read again when there is room.
+ */
+import type { ByteBudget } from '../../base/byte-budget.ts'
+import { BrokerError } from '../../model/errors.ts'
+import { limits } from '../../model/limits.ts'
+import type { Broker, SubmitOutcome } from '../../model/requests.ts'
+import { RESULT_BYTES, readFormats, submitOutcomes } from '../../model/requests.ts'
+import { readU32 } from '../../wire/es01/bytes.ts'
+import { decodeConsumeRequest } from '../../wire/es01/consume.ts'
+import { FRAME_HEADER_BYTES, isAnswerOpcode, opcodes } from '../../wire/es01/frame.ts'
+import { NameReader } from '../../wire/es01/names.ts'
+import { ProduceDecoder } from '../../wire/es01/produce-request.ts'
+import type { AnswerSink } from './answers.ts'
+import { answerError, answerPing, ERROR_FRAME_BYTES_MAX, ProduceCall, ReadCall } from './answers.ts'
+import type { Es01Settings } from './settings.ts'
+
+/** Frame header and count of a produce answer, rounded up. */
+const PRODUCED_OVERHEAD_BYTES = 64
+/** What the answer of a read may take beside max_bytes: its fields cost less than the 32 bytes that max_bytes counts. */
+const CONSUMED_OVERHEAD_BYTES = 64 * 1024
+
+/** started: it will be answered. answered: it was. noRoom, noReplyBytes: it was not taken; offer it again later. */
+export type FrameOutcome = 'started' | 'answered' | 'noRoom' | 'noReplyBytes'
+
+export class RequestReader {
+  readonly #broker: Broker
+  readonly #replyBudget: ByteBudget
+  readonly #fetchRecordsMax: number
+  readonly #fetchBytesMax: number
+  readonly #produce = new ProduceDecoder()
+  readonly #names = new NameReader()
+
+  constructor(broker: Broker, settings: Es01Settings, replyBudget: ByteBudget) {
+    this.#broker = broker
+    this.#replyBudget = replyBudget
+    this.#fetchRecordsMax = Math.max(1, settings.maxFetchRecords)
+    this.#fetchBytesMax = Math.max(1, settings.maxFetchBytes)
+  }
+
+  /** Takes the whole frame in bytes[start, end). Its opcode is one that exists. Bytes are borrowed until return. */
+  take(sink: AnswerSink, bytes: Buffer, start: number, end: number): FrameOutcome {
+    const requestId = readU32(bytes, start + 4)
+    const opcode = bytes[start + 8] as number
+    const payload = start + FRAME_HEADER_BYTES
+    if (opcode === opcodes.produce) return this.#takeProduce(sink, requestId, bytes, [payload, end])
+    if (opcode === opcodes.consume) return this.#takeConsume(sink, requestId, bytes, [payload, end])
+    if (isAnswerOpcode(opcode)) {
+      const problem = `0x${opcode.toString(16).toUpperCase()} is an answer, not a request`
+      return this.#refuse(sink, requestId, new BrokerError('FIELD_INVALID', { field: 'opcode', problem }))
+    }
+    answerPing(sink, requestId)
+    return 'answered'
+  }
+
+  #takeProduce(sink: AnswerSink, requestId: number, bytes: Buffer, range: readonly [number, number]): FrameOutcome {
+    const records = this.#produce
+    if (!records.decode(bytes, range[0], range[1])) {
+      return this.#refuse(sink, requestId, new BrokerError('FRAME_INVALID', { problem: records.problem }))
+    }
+    if (records.producerIdBytes >= 0) {
+      return this.#refuse(sink, requestId, new BrokerError('FEATURE_LATER', { feature: 'producer_id' }))
+    }
+    const results = Math.min(records.count, limits.requestRecordsMax)
+    const reserved = Math.max(ERROR_FRAME_BYTES_MAX, RESULT_BYTES * results + PRODUCED_OVERHEAD_BYTES)
+    if (!this.#replyBudget.tryReserve(reserved)) return 'noReplyBytes'
+    const call = new ProduceCall(sink, requestId, reserved)
+    const outcome = this.#submit(reserved, () => this.#broker.submitProduce(records.topic, records, call))
+    records.release()
+    return outcome
+  }
+
+  #takeConsume(sink: AnswerSink, requestId: number, bytes: Buffer, range: readonly [number, number]): FrameOutcome {
+    const fields = decodeConsumeRequest(bytes, range[0], range[1], this.#names)
+    if (typeof fields === 'string') {
+      return this.#refuse(sink, requestId, new BrokerError('FRAME_INVALID', { problem: fields }))
+    }
+    const read = {
+      ...fields,
+      maxRecords: Math.min(Math.max(1, fields.maxRecords), this.#fetchRecordsMax),
+      maxBytes: Math.min(Math.max(1, fields.maxBytes), this.#fetchBytesMax),
+      format: readFormats.es01
+    }
+    const reserved = read.maxBytes + CONSUMED_OVERHEAD_BYTES
+    if (!this.#replyBudget.tryReserve(reserved)) return 'noReplyBytes'
+    const call = new ReadCall(sink, requestId, reserved)
+    return this.#submit(reserved, () => this.#broker.submitRead(read, call))
+  }
+
+  /** A request that was not taken, or broke the broker, gives its reservation back here: nobody will answer it. */
+  #submit(reserved: number, submit: () => SubmitOutcome): FrameOutcome {
+    let isTaken = false
+    try {
+      isTaken = submit() === submitOutcomes.taken
+    } finally {
+      if (!isTaken) this.#replyBudget.release(reserved)
+    }
+    return isTaken ? 'started' : 'noRoom'
+  }
+
+  #refuse(sink: AnswerSink, requestId: number, error: BrokerError): FrameOutcome {
+    answerError(sink, requestId, error)
+    return 'answered'
+  }
+}

@@ -1,0 +1,143 @@
+/**
+ * One consume over HTTP: query → reply bytes reserved → broker → chunks as they come. Main thread.
+ * The answer arrives encoded; it is passed on, never looked at. The reservation is held until the answer has left and the
+ * broker is done with it, so that the budget bounds what can be on its way at any moment.
+ */
+import { limits } from '../../model/limits.ts'
+import { BrokerError } from '../../model/errors.ts'
+import { readFormats, submitOutcomes } from '../../model/requests.ts'
+import type { ReadCaller, ReadFormat, ReadRequest } from '../../model/requests.ts'
+import type { BodySink, ReplyWatcher } from './engine.ts'
+import type { Exchange } from './exchange.ts'
+import { JSON_TYPE } from './failures.ts'
+import { parseQuery, readU64, requireU64 } from './query.ts'
+import { WAITING_MAX } from './wait-line.ts'
+import type { Attempt, Waiter } from './wait-line.ts'
+
+/** What an answer needs beyond max_bytes: its frame, and the fields around the records. */
+const ANSWER_MARGIN_BYTES = 64 * 1024
+
+const U32_MAX = 0xffff_ffffn
+
+const parameterNames = ['partition', 'offset', 'max_records', 'max_bytes', 'encoding']
+
+const formats: ReadonlyMap<string, ReadFormat> = new Map([
+  ['utf8', readFormats.jsonUtf8],
+  ['utf-8', readFormats.jsonUtf8],
+  ['base64', readFormats.jsonBase64]
+])
+
+/** Into 1 … max, silently (spec 5). */
+function clamp(value: bigint, max: number): number {
+  if (value < 1n) return 1
+  return value > BigInt(max) ? max : Number(value)
+}
+
+/** @throws BrokerError FIELD_INVALID */
+function readRequestOf(exchange: Exchange): ReadRequest {
+  const { settings } = exchange.services
+  const parameters = parseQuery(exchange.head.query, parameterNames)
+  const format = formats.get(parameters.get('encoding') ?? 'utf8')
+  if (format === undefined) {
+    throw new BrokerError('FIELD_INVALID', { field: 'encoding', problem: 'must be utf8 or base64' })
+  }
+  const partition = requireU64(parameters, 'partition')
+  if (partition > U32_MAX) {
+    throw new BrokerError('FIELD_INVALID', {
+      field: 'partition',
+      problem: `must be a whole number from 0 to ${U32_MAX}`
+    })
+  }
+  const offset = requireU64(parameters, 'offset')
+  const maxRecords = readU64(parameters, 'max_records') ?? BigInt(limits.fetchRecordsDefault)
+  const maxBytes = readU64(parameters, 'max_bytes') ?? BigInt(limits.fetchBytesDefault)
+  return {
+    topic: exchange.name,
+    partition: Number(partition),
+    offsetHigh: Number(offset >> 32n),
+    offsetLow: Number(offset & U32_MAX),
+    maxRecords: clamp(maxRecords, settings.maxFetchRecords),
+    maxBytes: clamp(maxBytes, settings.maxFetchBytes),
+    format
+  }
+}
+
+class ConsumeExchange implements ReadCaller, ReplyWatcher, Waiter {
+  readonly #exchange: Exchange
+  readonly #read: ReadRequest
+  #reservedBytes = 0
+  /** The broker has the read and has not finished its answer. */
+  #isWithBroker = false
+
+  constructor(exchange: Exchange, read: ReadRequest) {
+    this.#exchange = exchange
+    this.#read = read
+    exchange.reply.watcher = this
+  }
+
+  attempt(): Attempt {
+    const { reply, services } = this.#exchange
+    if (reply.isClosed) return 'taken'
+    const bytes = this.#read.maxBytes + ANSWER_MARGIN_BYTES
+    if (this.#reservedBytes === 0) {
+      if (!services.replyBudget.tryReserve(bytes)) return 'bytes-full'
+      this.#reservedBytes = bytes
+    }
+    try {
+      if (services.broker.submitRead(this.#read, this) === submitOutcomes.full) return 'rings-full'
+      this.#isWithBroker = true
+      services.scheduleTurn()
+    } catch (error) {
+      this.#exchange.refuse(error)
+    }
+    return 'taken'
+  }
+
+  onReadChunk(bytes: Buffer, start: number, end: number, totalBytes: number, isLast: boolean): void {
+    const { reply, services } = this.#exchange
+    if (isLast) this.#isWithBroker = false
+    try {
+      if (!reply.isClosed && !reply.isAnswered) {
+        const moreBytes = totalBytes - this.#reservedBytes
+        // One record larger than max_bytes is sent all the same; it is charged if there is room, and goes if not.
+        if (moreBytes > 0 && services.replyBudget.tryReserve(moreBytes)) this.#reservedBytes += moreBytes
+        reply.begin({ status: 200, contentType: JSON_TYPE }, totalBytes)
+      }
+      reply.chunk(bytes, start, end)
+    } catch (error) {
+      this.#exchange.refuse(error)
+    }
+    if (isLast) this.#releaseIfDone()
+  }
+
+  onReadFailed(error: BrokerError): void {
+    const { reply, services } = this.#exchange
+    this.#isWithBroker = false
+    if (reply.isAnswered && !reply.isClosed) {
+      const { topic, partition } = this.#read
+      services.logger.warn({ topic, partition, code: error.code }, 'an answer broke off: its connection is cut')
+      reply.abort()
+    } else this.#exchange.refuse(error)
+    this.#releaseIfDone()
+  }
+
+  onReplyClosed(): void {
+    this.#releaseIfDone()
+  }
+
+  #releaseIfDone(): void {
+    const bytes = this.#reservedBytes
+    if (bytes === 0 || this.#isWithBroker || !this.#exchange.reply.isClosed) return
+    this.#reservedBytes = 0
+    this.#exchange.services.replyBudget.release(bytes)
+  }
+}
+
+/** The route `GET /topics/:name/consume`. */
+export function consume(exchange: Exchange): BodySink | null {
+  const waiter = new ConsumeExchange(exchange, readRequestOf(exchange))
+  if (!exchange.services.readLine.enter(waiter)) {
+    throw new BrokerError('OVERLOADED', { what: 'the number of waiting requests', limit: WAITING_MAX })
+  }
+  return null
+}

@@ -1,0 +1,102 @@
+/**
+ * What the gateway needs of an HTTP server, so that uWebSockets.js and node:http are interchangeable. Main thread.
+ *
+ *   listen ─▶ handler(head, reply) ─▶ sink.onBodyChunk … isLast ─▶ reply.send | reply.begin, reply.chunk …
+ *                                                          reply.watcher.onReplyClosed, exactly once
+ *
+ * Invariants of every engine: a handler is called once per request; a reply is answered at most once; after
+ * onReplyClosed nothing is written and no chunk of the body comes. Connections go on after an error answer where HTTP
+ * permits; the rest of a body that nobody wants is read and dropped.
+ */
+
+/** What came before the body. Plain strings: it stays valid. */
+export interface RequestHead {
+  /** As sent: upper case. */
+  readonly method: string
+  /** Path as sent, percent signs included, no query. */
+  readonly path: string
+  /** What follows the question mark, as sent; empty if there is none. */
+  readonly query: string
+  /** Empty if there is none. */
+  readonly host: string
+  readonly contentType: string
+  /** −1: none was sent (no body, or a chunked one). NaN: it is not a number. */
+  readonly contentLength: number
+  readonly isChunked: boolean
+}
+
+/** Takes a body piece by piece. */
+export interface BodySink {
+  /** @param chunk borrowed until return. isLast comes exactly once, perhaps with an empty chunk, unless the request is aborted. */
+  onBodyChunk(chunk: Buffer, isLast: boolean): void
+}
+
+/** Hears the end of a reply. */
+export interface ReplyWatcher {
+  /** The answer is with the system (aborted: false), or the connection is gone before that (true). */
+  onReplyClosed(aborted: boolean): void
+}
+
+export interface ReplyHead {
+  readonly status: number
+  readonly contentType: string
+  /** Further headers: name, value. */
+  readonly headers?: readonly (readonly [string, string])[]
+  /** Close the connection after this answer. */
+  readonly mustClose?: boolean
+}
+
+/** The answer to one request. All calls are allowed, and do nothing, once it is closed. */
+export interface Reply {
+  readonly isClosed: boolean
+  /** True once send or begin was called. */
+  readonly isAnswered: boolean
+  watcher: ReplyWatcher | null
+  /** The whole answer. @param body borrowed until return. A HEAD request gets its length only. */
+  send(head: ReplyHead, body: Buffer): void
+  /** The first part of an answer of that many bytes; chunk() brings them all. */
+  begin(head: ReplyHead, totalBytes: number): void
+  /** The next bytes[start, end) of the body, borrowed until return; what the socket does not take at once is copied. */
+  chunk(bytes: Buffer, start: number, end: number): void
+  /** Cuts the connection: for a reply that began and cannot be finished. */
+  abort(): void
+}
+
+/** @returns who takes the body; null: nobody does. It must not throw. */
+export type RequestHandler = (head: RequestHead, reply: Reply) => BodySink | null
+
+/** What a parser refuses before there is a request. */
+export type RefusalBody = (status: number, problem: string) => Buffer
+
+export interface HttpEngine {
+  readonly name: 'uws' | 'node'
+  /**
+   * Takes the address for this process alone. Port 0: the system picks one.
+   * @returns the port. Rejects with an Error whose message is fit for the user and whose `code` is EADDRINUSE and the like.
+   */
+  listen(host: string, port: number): Promise<number>
+  /** No new connections; idle ones close; requests in progress are waited for, then at the deadline cut. */
+  stop(deadlineMs: number): Promise<void>
+}
+
+/** A body that nobody wants is read up to this size to keep the connection; a longer one closes it. */
+export const DRAIN_BYTES_MAX = 16 * 1024 * 1024
+
+/** Answers above this leave in pieces as the socket takes them. */
+export const WHOLE_ANSWER_BYTES_MAX = 64 * 1024
+
+/** True if an answer before the end of this body must close the connection: its rest is too long, or of unknown length. */
+export function isTooLongToDrain(head: RequestHead): boolean {
+  return head.isChunked || Number.isNaN(head.contentLength) || head.contentLength > DRAIN_BYTES_MAX
+}
+
+/** The words for a failed listen, with the code that the system gave. */
+export function listenError(host: string, port: number, code: string): Error {
+  const reasons: Readonly<Record<string, string>> = {
+    EADDRINUSE: 'the address is in use by another process: stop it or choose another --bind',
+    EACCES: 'the system does not permit it: choose a port above 1023',
+    EADDRNOTAVAIL: 'this machine has no such address',
+    ENOTFOUND: 'the host name is not known'
+  }
+  return Object.assign(new Error(`cannot listen on ${host}:${port}: ${reasons[code] ?? code} (${code})`), { code })
+}

@@ -1,0 +1,102 @@
+/**
+ * One request and its answer, and the services that routes use. Main thread.
+ * It is where a thrown bug stops: guard() turns whatever a route throws into a 500 with an id.
+ */
+import type { ByteBudget } from '../../base/byte-budget.ts'
+import type { Logger } from '../../base/logger.ts'
+import { BrokerError } from '../../model/errors.ts'
+import type { Broker } from '../../model/requests.ts'
+import type { ProduceResultsWriter } from '../../wire/json/produce-results.ts'
+import type { ProduceScanner } from '../../wire/json/produce-scanner.ts'
+import { isTooLongToDrain } from './engine.ts'
+import type { Reply, RequestHead } from './engine.ts'
+import { JSON_TYPE } from './failures.ts'
+import type { Failures } from './failures.ts'
+import type { WaitLine } from './wait-line.ts'
+
+/** The settings that this gateway reads. */
+export interface HttpSettings {
+  /** `host:port`. */
+  readonly bind: string
+  readonly auth: 'disabled' | 'required'
+  readonly allowedHost: readonly string[]
+  readonly maxRequestBodyBytes: number
+  readonly maxFetchBytes: number
+  readonly maxFetchRecords: number
+}
+
+/** What every route may use. One instance per gateway. */
+export interface Services {
+  readonly broker: Broker
+  readonly settings: HttpSettings
+  readonly logger: Logger
+  readonly failures: Failures
+  readonly requestBudget: ByteBudget
+  readonly replyBudget: ByteBudget
+  /** Shared by all produces: a scan is over, and released, before the next begins. */
+  readonly scanner: ProduceScanner
+  readonly resultsWriter: ProduceResultsWriter
+  readonly produceLine: WaitLine
+  readonly readLine: WaitLine
+  /** Has the broker publish what was submitted, once at the end of this turn. */
+  readonly scheduleTurn: () => void
+}
+
+export class Exchange {
+  readonly services: Services
+  readonly head: RequestHead
+  readonly reply: Reply
+  /** What stands in the path for `:name`, decoded; empty if the route has none. */
+  name = ''
+
+  constructor(services: Services, head: RequestHead, reply: Reply) {
+    this.services = services
+    this.head = head
+    this.reply = reply
+  }
+
+  /** Answers with a JSON text. */
+  sendJson(status: number, text: string | Buffer): void {
+    this.reply.send({ status, contentType: JSON_TYPE }, typeof text === 'string' ? Buffer.from(text) : text)
+  }
+
+  /** Answers with an error, whatever was thrown. @param mustClose the body is not read to its end. */
+  refuse(error: unknown, mustClose = false): void {
+    this.services.failures.answer(this.head, this.reply, error, mustClose)
+  }
+
+  /** Answers with an error before the body was read. */
+  refuseEarly(error: unknown): void {
+    this.refuse(error, isTooLongToDrain(this.head))
+  }
+
+  /** Runs a step; what it throws becomes the answer. */
+  guard(step: () => void): void {
+    try {
+      step()
+    } catch (error) {
+      this.refuse(error)
+    }
+  }
+
+  /** Answers with what a promise brings, or with its error. */
+  answerWith(status: number, text: Promise<string>): void {
+    text.then(
+      body => this.guard(() => this.sendJson(status, body)),
+      (error: unknown) => this.refuse(error)
+    )
+  }
+
+  /** Refuses a body that is not JSON by its type, or too large by its announced length. @returns true if it may come. */
+  acceptsBody(): boolean {
+    const { contentType, contentLength } = this.head
+    const { maxRequestBodyBytes } = this.services.settings
+    const mediaType = (contentType.split(';', 1)[0] ?? '').trim().toLowerCase()
+    if (mediaType !== JSON_TYPE) {
+      this.refuseEarly(new BrokerError('MEDIA_TYPE', { value: contentType }))
+    } else if (contentLength > maxRequestBodyBytes) {
+      this.refuseEarly(new BrokerError('BODY_TOO_LARGE', { limit: maxRequestBodyBytes }))
+    }
+    return !this.reply.isAnswered && !this.reply.isClosed
+  }
+}

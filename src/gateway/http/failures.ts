@@ -1,0 +1,79 @@
+/**
+ * Errors as HTTP answers. Main thread. Every refusal of this gateway leaves through here, so all have one shape:
+ * `{"error": text, "code", "retry", "written", "request_id"?}`.
+ * A 500 tells an id and nothing else; what happened stands in the log under that id. A stack, a path or a cause must
+ * never reach a caller.
+ */
+import { randomBytes } from 'node:crypto'
+import type { Logger } from '../../base/logger.ts'
+import { BrokerError, errorTable, errorText } from '../../model/errors.ts'
+import type { ErrorCode } from '../../model/errors.ts'
+import type { Reply, RequestHead } from './engine.ts'
+
+export const JSON_TYPE = 'application/json'
+
+const RETRY_AFTER = ['retry-after', '1'] as const
+
+function bodyOf(code: ErrorCode, text: string, written: string, requestId: string | null): Buffer {
+  const { retry } = errorTable[code]
+  const fields = { error: text, code, retry, written }
+  return Buffer.from(JSON.stringify(requestId === null ? fields : { ...fields, request_id: requestId }))
+}
+
+/** The body of a refusal by an HTTP parser, before there is a request. */
+export function refusalBody(status: number, problem: string): Buffer {
+  return bodyOf('FRAME_INVALID', `malformed request (${status}): ${problem}`, 'no', null)
+}
+
+export class Failures {
+  readonly #logger: Logger
+
+  constructor(logger: Logger) {
+    this.#logger = logger
+  }
+
+  /**
+   * Answers with an error of whatever kind: a BrokerError by its table, anything else as a bug.
+   * @param mustClose the body is not read to its end: the connection cannot go on.
+   */
+  answer(head: RequestHead, reply: Reply, error: unknown, mustClose: boolean): void {
+    const refusal = error instanceof BrokerError ? error : new BrokerError('INTERNAL', {}, { cause: error })
+    const { http } = refusal.spec
+    if (reply.isAnswered && !reply.isClosed) {
+      // The status is out and the answer cannot be finished: a cut connection is the only honest sign left.
+      this.#log(head, refusal, newRequestId())
+      reply.abort()
+      return
+    }
+    if (http === 500) {
+      this.#answerInternal(head, reply, refusal, mustClose)
+      return
+    }
+    const headers: (readonly [string, string])[] = []
+    if (http === 503) headers.push(RETRY_AFTER)
+    if (refusal.code === 'METHOD_NOT_ALLOWED') headers.push(['allow', String(refusal.details['allow'])])
+    const body = bodyOf(refusal.code, refusal.message, refusal.written, null)
+    reply.send({ status: http, contentType: JSON_TYPE, headers, mustClose }, body)
+  }
+
+  #answerInternal(head: RequestHead, reply: Reply, refusal: BrokerError, mustClose: boolean): void {
+    const known = refusal.details['id']
+    const requestId = typeof known === 'string' ? known : newRequestId()
+    this.#log(head, refusal, requestId)
+    const body = bodyOf(refusal.code, errorText('INTERNAL', { id: requestId }), refusal.written, requestId)
+    reply.send({ status: 500, contentType: JSON_TYPE, mustClose }, body)
+  }
+
+  /** The log line that a caller's id leads to. */
+  #log(head: RequestHead, refusal: BrokerError, requestId: string): void {
+    const { method, path } = head
+    const { cause, code, message } = refusal
+    const bug = cause instanceof Error ? { cause: cause.message, stack: cause.stack } : { cause }
+    this.#logger.error({ request_id: requestId, method, path, code, text: message, ...bug }, 'a request failed')
+  }
+}
+
+/** Eight hexadecimal digits. */
+function newRequestId(): string {
+  return randomBytes(4).toString('hex')
+}

@@ -1,0 +1,179 @@
+/**
+ * The HTTP gateway: an engine, the route table, and what every request passes before its route. Main thread.
+ *
+ *   Host guard (403) → stopping (503) → ready, health routes excepted (503) → route (404, 405) → the route's own checks
+ *
+ * It holds no records: what it keeps of a request is charged to the budgets it was given, and given back with the answer.
+ */
+import type { ByteBudget } from '../../base/byte-budget.ts'
+import type { Logger } from '../../base/logger.ts'
+import { BrokerError } from '../../model/errors.ts'
+import type { Broker } from '../../model/requests.ts'
+import { ProduceResultsWriter } from '../../wire/json/produce-results.ts'
+import { ProduceScanner } from '../../wire/json/produce-scanner.ts'
+import { splitAddress } from '../shared/address.ts'
+import { HostGuard } from '../shared/host-guard.ts'
+import type { BodySink, HttpEngine, Reply, RequestHandler, RequestHead } from './engine.ts'
+import { Exchange } from './exchange.ts'
+import type { HttpSettings, Services } from './exchange.ts'
+import { Failures, refusalBody } from './failures.ts'
+import { NodeEngine } from './node-engine.ts'
+import { Router } from './router.ts'
+import { routes } from './routes.ts'
+import { UwsEngine } from './uws-engine.ts'
+import { loadUws } from './uws-loader.ts'
+import { WaitLine } from './wait-line.ts'
+
+export interface HttpGatewayOptions {
+  readonly broker: Broker
+  readonly settings: HttpSettings
+  readonly logger: Logger
+  /** Request bytes held on the main thread. */
+  readonly requestBudget: ByteBudget
+  /** Reply bytes reserved for requests in progress. */
+  readonly replyBudget: ByteBudget
+  /** auto: uWebSockets.js where it loads, node:http elsewhere. uws: refuse to start without it. */
+  readonly engine: 'auto' | 'uws' | 'node'
+}
+
+export interface HttpGateway {
+  readonly engine: 'uws' | 'node'
+  /** Why uWebSockets.js did not load; null if it did or was not asked for. */
+  readonly engineNote: string | null
+  /** Takes the address of the settings. Rejects with an Error fit for the user, its `code` EADDRINUSE and the like. */
+  listen(): Promise<{ host: string; port: number }>
+  /** No new connections; requests in progress are answered, the rest is cut at the deadline. */
+  stop(deadlineMs: number): Promise<void>
+}
+
+/** A path as it may stand in an error message. */
+const PATH_CHARACTERS_MAX = 200
+
+/** What stands for `:name`. @throws BrokerError FIELD_INVALID */
+function decodeName(rawName: string): string {
+  if (!rawName.includes('%')) return rawName
+  try {
+    return decodeURIComponent(rawName)
+  } catch (error) {
+    if (!(error instanceof URIError)) throw error
+    throw new BrokerError('FIELD_INVALID', { field: 'path', problem: 'has a broken percent escape' })
+  }
+}
+
+/** One scheduled publication for however many submits came before it in this turn. */
+function coalescedTurn(broker: Broker, logger: Logger): () => void {
+  let isScheduled = false
+  const run = (): void => {
+    isScheduled = false
+    try {
+      broker.turn()
+    } catch (error) {
+      logger.error({ cause: error instanceof Error ? error.stack : String(error) }, 'publishing requests failed')
+      throw error
+    }
+  }
+  return () => {
+    if (isScheduled) return
+    isScheduled = true
+    queueMicrotask(run)
+  }
+}
+
+function buildServices(options: HttpGatewayOptions): Services {
+  const { broker, settings, logger, requestBudget, replyBudget } = options
+  const scheduleTurn = coalescedTurn(broker, logger)
+  const whenRoom = (callback: () => void): void => broker.whenRoom(callback)
+  return {
+    broker,
+    settings,
+    logger,
+    requestBudget,
+    replyBudget,
+    scheduleTurn,
+    failures: new Failures(logger),
+    scanner: new ProduceScanner(),
+    resultsWriter: new ProduceResultsWriter(),
+    produceLine: new WaitLine({
+      whenRoom,
+      whenReleased: callback => requestBudget.whenReleased(callback),
+      onTaken: scheduleTurn
+    }),
+    readLine: new WaitLine({
+      whenRoom,
+      whenReleased: callback => replyBudget.whenReleased(callback),
+      onTaken: scheduleTurn
+    })
+  }
+}
+
+class Dispatcher {
+  isStopping = false
+  readonly #services: Services
+  readonly #router = new Router(routes)
+  /** null: authentication is on, every host is served. */
+  readonly #guard: HostGuard | null
+
+  constructor(services: Services) {
+    const { auth, bind, allowedHost } = services.settings
+    this.#services = services
+    this.#guard = auth === 'disabled' ? new HostGuard(bind, allowedHost) : null
+  }
+
+  readonly handle: RequestHandler = (head: RequestHead, reply: Reply): BodySink | null => {
+    const exchange = new Exchange(this.#services, head, reply)
+    try {
+      return this.#route(exchange)
+    } catch (error) {
+      exchange.refuseEarly(error)
+      return null
+    }
+  }
+
+  #route(exchange: Exchange): BodySink | null {
+    const { method, path, host, contentLength } = exchange.head
+    // uWebSockets.js hands such a request on and cuts its connection itself: nothing of it may be carried out.
+    if (Number.isNaN(contentLength)) {
+      throw new BrokerError('FIELD_INVALID', { field: 'content-length', problem: 'must be a whole number' })
+    }
+    if (this.#guard !== null && !this.#guard.allows(host)) throw new BrokerError('HOST_REFUSED', { host })
+    if (this.isStopping) throw new BrokerError('STOPPING')
+    const match = this.#router.match(method, path)
+    if (match.kind !== 'route' || !match.route.isHealth) {
+      const { ready, message } = this.#services.broker.readiness()
+      if (!ready) throw new BrokerError('NOT_READY', { problem: message })
+    }
+    const shownPath = path.slice(0, PATH_CHARACTERS_MAX)
+    if (match.kind === 'no-route') throw new BrokerError('ROUTE_NOT_FOUND', { method, path: shownPath })
+    if (match.kind === 'wrong-method') {
+      throw new BrokerError('METHOD_NOT_ALLOWED', { method, path: shownPath, allow: match.allow })
+    }
+    exchange.name = decodeName(match.rawName)
+    return match.route.run(exchange)
+  }
+}
+
+function chooseEngine(asked: HttpGatewayOptions['engine'], handler: RequestHandler): [HttpEngine, string | null] {
+  if (asked === 'node') return [new NodeEngine(handler, refusalBody), null]
+  const load = loadUws()
+  if (load.uws !== null) return [new UwsEngine(load.uws, handler), null]
+  if (asked === 'uws') throw new Error(`uWebSockets.js does not load here: ${load.reason}`)
+  return [new NodeEngine(handler, refusalBody), load.reason]
+}
+
+/** Builds the gateway; nothing listens yet. Rejects if `engine: 'uws'` cannot be had. */
+export async function createHttpGateway(options: HttpGatewayOptions): Promise<HttpGateway> {
+  const dispatcher = new Dispatcher(buildServices(options))
+  const [engine, engineNote] = chooseEngine(options.engine, dispatcher.handle)
+  const { host, port } = splitAddress(options.settings.bind)
+  return {
+    engine: engine.name,
+    engineNote,
+    async listen() {
+      return { host, port: await engine.listen(host, port) }
+    },
+    async stop(deadlineMs) {
+      dispatcher.isStopping = true
+      await engine.stop(deadlineMs)
+    }
+  }
+}

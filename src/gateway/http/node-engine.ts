@@ -1,0 +1,219 @@
+/**
+ * The HTTP engine on node:http, for systems where uWebSockets.js does not load. Main thread. It owns one server, its
+ * connections and the replies in progress, and behaves like the other engine where engine.ts says so.
+ * Unlike it, it answers requests that wait behind one in progress in their turn, and refuses malformed ones in JSON.
+ */
+import { createServer, STATUS_CODES } from 'node:http'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { limits } from '../../model/limits.ts'
+import { listenError } from './engine.ts'
+import type {
+  BodySink,
+  HttpEngine,
+  RefusalBody,
+  Reply,
+  ReplyHead,
+  ReplyWatcher,
+  RequestHandler,
+  RequestHead
+} from './engine.ts'
+
+const EMPTY = Buffer.alloc(0)
+
+/** How long an idle connection stays open: the same as with the other engine. */
+const KEEP_ALIVE_MS = 10_000
+
+/** Parser faults that have a status of their own. */
+const refusalStatuses: ReadonlyMap<string, number> = new Map([
+  ['HPE_HEADER_OVERFLOW', 431],
+  ['ERR_HTTP_REQUEST_TIMEOUT', 408]
+])
+
+class NodeReply implements Reply {
+  watcher: ReplyWatcher | null = null
+  isAnswered = false
+  isClosed = false
+  readonly #response: ServerResponse
+  readonly #isHeadRequest: boolean
+  readonly #engine: NodeEngine
+  #leftBytes = 0
+
+  constructor(request: IncomingMessage, response: ServerResponse, engine: NodeEngine) {
+    this.#response = response
+    this.#isHeadRequest = request.method === 'HEAD'
+    this.#engine = engine
+    response.once('finish', () => this.#close(false))
+    response.once('close', () => this.#close(true))
+  }
+
+  #writeHead(head: ReplyHead, bodyBytes: number): void {
+    this.isAnswered = true
+    const response = this.#response
+    response.statusCode = head.status
+    response.setHeader('content-type', head.contentType)
+    response.setHeader('content-length', bodyBytes)
+    for (const [name, value] of head.headers ?? []) response.setHeader(name, value)
+    if (head.mustClose === true || this.#engine.isStopping) response.setHeader('connection', 'close')
+  }
+
+  send(head: ReplyHead, body: Buffer): void {
+    if (this.isClosed || this.isAnswered) return
+    this.#writeHead(head, body.length)
+    // A copy: the server may hold it until the socket drains, the caller lends it until return.
+    this.#response.end(this.#isHeadRequest ? EMPTY : Buffer.from(body))
+  }
+
+  begin(head: ReplyHead, totalBytes: number): void {
+    if (this.isClosed || this.isAnswered) return
+    this.#writeHead(head, totalBytes)
+    this.#leftBytes = this.#isHeadRequest ? 0 : totalBytes
+    if (this.#leftBytes === 0) this.#response.end()
+  }
+
+  chunk(bytes: Buffer, start: number, end: number): void {
+    if (this.isClosed || this.#leftBytes === 0) return
+    this.#leftBytes -= end - start
+    const copy = Buffer.from(bytes.subarray(start, end))
+    if (this.#leftBytes === 0) this.#response.end(copy)
+    else this.#response.write(copy)
+  }
+
+  abort(): void {
+    this.#response.destroy()
+  }
+
+  #close(aborted: boolean): void {
+    if (this.isClosed) return
+    this.isClosed = true
+    this.#engine.forget(this)
+    this.watcher?.onReplyClosed(aborted)
+  }
+}
+
+function readHead(request: IncomingMessage): RequestHead {
+  const { headers } = request
+  const url = request.url ?? '/'
+  const mark = url.indexOf('?')
+  return {
+    method: request.method ?? 'GET',
+    path: mark < 0 ? url : url.slice(0, mark),
+    query: mark < 0 ? '' : url.slice(mark + 1),
+    host: headers.host ?? '',
+    contentType: headers['content-type'] ?? '',
+    contentLength: headers['content-length'] === undefined ? -1 : Number(headers['content-length']),
+    isChunked: headers['transfer-encoding'] !== undefined
+  }
+}
+
+/** Hands the body on as it comes. With a known length the last chunk is known as such, else an empty one ends it. */
+function feed(request: IncomingMessage, head: RequestHead, reply: Reply, sink: BodySink): void {
+  let leftBytes = head.contentLength
+  let isOver = false
+  const deliver = (chunk: Buffer, isLast: boolean): void => {
+    // Answered early: the rest is read and dropped.
+    if (isOver || reply.isAnswered || reply.isClosed) return
+    isOver = isLast
+    sink.onBodyChunk(chunk, isLast)
+  }
+  request.on('data', (chunk: Buffer) => {
+    leftBytes -= chunk.length
+    deliver(chunk, leftBytes === 0)
+  })
+  request.on('end', () => deliver(EMPTY, true))
+}
+
+export class NodeEngine implements HttpEngine {
+  readonly name = 'node'
+  isStopping = false
+  readonly #server: Server
+  readonly #handler: RequestHandler
+  readonly #refusalBody: RefusalBody
+  readonly #replies = new Set<NodeReply>()
+  /** Connections with a request in progress: a refusal must not be written into its answer. */
+  readonly #busy = new Set<Duplex>()
+  #onIdle: (() => void) | null = null
+
+  constructor(handler: RequestHandler, refusalBody: RefusalBody) {
+    this.#handler = handler
+    this.#refusalBody = refusalBody
+    const options = {
+      requireHostHeader: false,
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      maxHeaderSize: limits.httpHeaderBytesMax,
+      noDelay: true
+    }
+    this.#server = createServer(options, (request, response) => this.#onRequest(request, response))
+    this.#server.on('clientError', (error, socket) => this.#refuse(error, socket))
+  }
+
+  #onRequest(request: IncomingMessage, response: ServerResponse): void {
+    const { socket } = request
+    this.#busy.add(socket)
+    response.once('close', () => this.#busy.delete(socket))
+    const reply = new NodeReply(request, response, this)
+    this.#replies.add(reply)
+    const head = readHead(request)
+    const sink = this.#handler(head, reply)
+    if (sink === null) request.resume()
+    else feed(request, head, reply, sink)
+  }
+
+  #refuse(error: Error, socket: Duplex): void {
+    const code = 'code' in error ? String(error.code) : ''
+    if (!socket.writable || this.#busy.has(socket) || code === 'ECONNRESET') {
+      socket.destroy()
+      return
+    }
+    const status = refusalStatuses.get(code) ?? 400
+    const body = this.#refusalBody(status, STATUS_CODES[status] ?? 'malformed request')
+    socket.end(
+      Buffer.concat([
+        Buffer.from(
+          `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nconnection: close\r\ncontent-type: application/json\r\n` +
+            `content-length: ${body.length}\r\n\r\n`
+        ),
+        body
+      ])
+    )
+  }
+
+  listen(host: string, port: number): Promise<number> {
+    return new Promise((resolve, reject) => {
+      const onError = (error: Error): void => {
+        reject(listenError(host, port, 'code' in error ? String(error.code) : error.message))
+      }
+      this.#server.once('error', onError)
+      this.#server.listen({ host, port, exclusive: true }, () => {
+        this.#server.off('error', onError)
+        const address = this.#server.address()
+        resolve(typeof address === 'object' && address !== null ? address.port : port)
+      })
+    })
+  }
+
+  /** Called by a reply that is closed. */
+  forget(reply: NodeReply): void {
+    this.#replies.delete(reply)
+    if (this.#replies.size === 0) this.#onIdle?.()
+  }
+
+  async stop(deadlineMs: number): Promise<void> {
+    if (this.isStopping) return
+    this.isStopping = true
+    const closed = new Promise<void>(resolve => this.#server.close(() => resolve()))
+    this.#server.closeIdleConnections()
+    if (this.#replies.size > 0) {
+      await new Promise<void>(resolve => {
+        const timer = setTimeout(resolve, deadlineMs)
+        this.#onIdle = () => {
+          clearTimeout(timer)
+          resolve()
+        }
+      })
+    }
+    this.#onIdle = null
+    this.#server.closeAllConnections()
+    await closed
+  }
+}

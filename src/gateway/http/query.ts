@@ -1,0 +1,49 @@
+/** Query strings: exact, strict about what is known, silent about what is not. Pure; any thread. */
+import { BrokerError } from '../../model/errors.ts'
+
+const U64_DIGITS = 20
+const U64_MAX = 0xffff_ffff_ffff_ffffn
+
+const decode = (text: string): string => decodeURIComponent(text.replaceAll('+', ' '))
+
+/**
+ * The known parameters of a query.
+ * @throws BrokerError FIELD_INVALID for one given twice or a broken percent escape.
+ */
+export function parseQuery(query: string, known: readonly string[]): Map<string, string> {
+  const found = new Map<string, string>()
+  for (const part of query.split('&')) {
+    if (part === '') continue
+    const equals = part.indexOf('=')
+    const rawName = equals < 0 ? part : part.slice(0, equals)
+    try {
+      const name = decode(rawName)
+      if (!known.includes(name)) continue
+      if (found.has(name)) throw new BrokerError('FIELD_INVALID', { field: name, problem: 'is given twice' })
+      found.set(name, equals < 0 ? '' : decode(part.slice(equals + 1)))
+    } catch (error) {
+      if (!(error instanceof URIError)) throw error
+      throw new BrokerError('FIELD_INVALID', { field: rawName, problem: 'has a broken percent escape' })
+    }
+  }
+  return found
+}
+
+/** A parameter as u64; null if it is absent. @throws BrokerError FIELD_INVALID */
+export function readU64(parameters: ReadonlyMap<string, string>, field: string): bigint | null {
+  const text = parameters.get(field)
+  if (text === undefined) return null
+  const digits = /^\d+$/.test(text) ? text.replace(/^0+(?=\d)/, '') : ''
+  const value = digits === '' || digits.length > U64_DIGITS ? -1n : BigInt(digits)
+  if (value < 0n || value > U64_MAX) {
+    throw new BrokerError('FIELD_INVALID', { field, problem: `must be a whole number from 0 to ${U64_MAX}` })
+  }
+  return value
+}
+
+/** A required parameter as u64. @throws BrokerError FIELD_INVALID */
+export function requireU64(parameters: ReadonlyMap<string, string>, field: string): bigint {
+  const value = readU64(parameters, field)
+  if (value === null) throw new BrokerError('FIELD_INVALID', { field, problem: 'is missing' })
+  return value
+}

@@ -1,0 +1,111 @@
+/**
+ * The bodies of topic requests: JSON types checked here, meaning by the broker. Pure; main thread.
+ * Integers are exact: they arrive as bigint and stay so above 2^53 − 1 (D25).
+ */
+import { BrokerError } from '../../model/errors.ts'
+import { limits } from '../../model/limits.ts'
+import type { CreateTopicRequest } from '../../model/requests.ts'
+import { cleanupPolicies } from '../../model/topic.ts'
+import type { CleanupPolicy, TopicConfigPatch } from '../../model/topic.ts'
+import type { ExactJson } from '../../wire/json/exact-json.ts'
+
+const U32_MAX = 0xffff_ffffn
+const U64_MAX = 0xffff_ffff_ffff_ffffn
+
+type Fields = { [field: string]: ExactJson }
+
+function fault(field: string, problem: string): BrokerError {
+  return new BrokerError('FIELD_INVALID', { field, problem })
+}
+
+function fieldsOf(value: ExactJson, field: string): Fields {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw fault(field, 'must be an object')
+  return value
+}
+
+/** A bigint as a number where that is exact. */
+function narrow(value: bigint): number | bigint {
+  return value <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(value) : value
+}
+
+/** u64 or −1; undefined if it is absent or null. */
+function limitOf(fields: Fields, name: string, path: string): number | bigint | undefined {
+  const value = fields[name] ?? null
+  if (value === null) return undefined
+  if (typeof value !== 'bigint' || value < -1n || value > U64_MAX) {
+    throw fault(path + name, `must be a whole number from 0 to ${U64_MAX}, -1 for never, or null`)
+  }
+  return narrow(value)
+}
+
+function tombstoneRetentionOf(fields: Fields, path: string): number | bigint | undefined {
+  const value = fields['tombstone_retention_ms'] ?? null
+  if (value === null) return undefined
+  if (typeof value !== 'bigint' || value < 0n || value > U64_MAX) {
+    throw fault(`${path}tombstone_retention_ms`, `must be a whole number from 0 to ${U64_MAX}, or null`)
+  }
+  return narrow(value)
+}
+
+function segmentBytesOf(fields: Fields, path: string): number | undefined {
+  const value = fields['segment_bytes'] ?? null
+  if (value === null) return undefined
+  const field = `${path}segment_bytes`
+  if (typeof value !== 'bigint') throw fault(field, 'must be a whole number or null')
+  const { segmentBytesMin: min, segmentBytesMax: max } = limits
+  // The broker judges the range; this keeps a number that no double holds from being rounded in the message.
+  if (value < 0n || value > BigInt(max)) {
+    throw new BrokerError('FIELD_RANGE', { field, value: value.toString(), min, max })
+  }
+  return Number(value)
+}
+
+const isCleanupPolicy = (value: string): value is CleanupPolicy =>
+  (cleanupPolicies as readonly string[]).includes(value)
+
+function cleanupPolicyOf(fields: Fields, path: string): CleanupPolicy | undefined {
+  const value = fields['cleanup_policy'] ?? null
+  if (value === null) return undefined
+  if (typeof value !== 'string' || !isCleanupPolicy(value)) {
+    throw fault(`${path}cleanup_policy`, `must be one of "${cleanupPolicies.join('", "')}", or null`)
+  }
+  return value
+}
+
+function patchOf(fields: Fields, path: string): TopicConfigPatch {
+  const retentionMs = limitOf(fields, 'retention_ms', path)
+  const retentionBytes = limitOf(fields, 'retention_bytes', path)
+  const cleanupPolicy = cleanupPolicyOf(fields, path)
+  const segmentBytes = segmentBytesOf(fields, path)
+  const tombstoneRetentionMs = tombstoneRetentionOf(fields, path)
+  return {
+    ...(retentionMs === undefined ? {} : { retention_ms: retentionMs }),
+    ...(retentionBytes === undefined ? {} : { retention_bytes: retentionBytes }),
+    ...(cleanupPolicy === undefined ? {} : { cleanup_policy: cleanupPolicy }),
+    ...(segmentBytes === undefined ? {} : { segment_bytes: segmentBytes }),
+    ...(tombstoneRetentionMs === undefined ? {} : { tombstone_retention_ms: tombstoneRetentionMs })
+  }
+}
+
+/** The body of `POST /topics`. One partition if none are named. @throws BrokerError FIELD_INVALID, FIELD_RANGE */
+export function readCreateTopic(body: ExactJson): CreateTopicRequest {
+  const fields = fieldsOf(body, 'body')
+  const name = fields['name']
+  if (name === undefined) throw fault('name', 'is missing')
+  if (typeof name !== 'string') throw fault('name', 'must be a string')
+  const partitions = fields['partitions'] ?? 1n
+  if (typeof partitions !== 'bigint' || partitions < 0n || partitions > U32_MAX) {
+    throw fault('partitions', `must be a whole number from 1 to ${limits.partitionsMax}`)
+  }
+  const config = fields['config'] ?? null
+  return {
+    name,
+    partitions: Number(partitions),
+    config: config === null ? {} : patchOf(fieldsOf(config, 'config'), 'config.')
+  }
+}
+
+/** The body of `PUT /topics/:name/config`. @throws BrokerError FIELD_INVALID, FIELD_RANGE */
+export function readConfigPatch(body: ExactJson): TopicConfigPatch {
+  return patchOf(fieldsOf(body, 'body'), '')
+}

@@ -1,0 +1,103 @@
+/** The topic routes other than produce and consume, and the health routes. Main thread. */
+import { BrokerError } from '../../model/errors.ts'
+import { parseExactJson } from '../../wire/json/exact-json.ts'
+import type { ExactJson } from '../../wire/json/exact-json.ts'
+import { writeTopicConfig, writeTopicDescription } from '../../wire/json/topic-json.ts'
+import { Body } from './body.ts'
+import type { BodyConsumer } from './body.ts'
+import type { BodySink, ReplyWatcher } from './engine.ts'
+import type { Exchange } from './exchange.ts'
+import { readConfigPatch, readCreateTopic } from './topic-form.ts'
+
+/** A small JSON body, parsed whole and handed to a step. */
+class JsonBody implements BodyConsumer, ReplyWatcher {
+  readonly body: Body
+  readonly #exchange: Exchange
+  readonly #step: (value: ExactJson) => void
+
+  constructor(exchange: Exchange, step: (value: ExactJson) => void) {
+    const { settings, requestBudget } = exchange.services
+    this.#exchange = exchange
+    this.#step = step
+    this.body = new Body(exchange.head.contentLength, settings.maxRequestBodyBytes, requestBudget, this)
+    exchange.reply.watcher = this
+  }
+
+  onBody(bytes: Buffer, length: number): void {
+    this.#exchange.guard(() => {
+      const parsed = parseExactJson(bytes.subarray(0, length))
+      this.body.release()
+      if (parsed.problem !== null) throw new BrokerError('BODY_NOT_JSON', { problem: parsed.problem })
+      this.#step(parsed.value)
+    })
+  }
+
+  onBodyRefused(error: BrokerError, mustClose: boolean): void {
+    this.#exchange.refuse(error, mustClose)
+  }
+
+  onReplyClosed(): void {
+    this.body.release()
+  }
+}
+
+function withJsonBody(exchange: Exchange, step: (value: ExactJson) => void): BodySink | null {
+  return exchange.acceptsBody() ? new JsonBody(exchange, step).body : null
+}
+
+const writeCreated = (topic: { name: string; partitions: number }): string =>
+  JSON.stringify({ name: topic.name, partitions: topic.partitions })
+
+/** `POST /topics` */
+export function createTopic(exchange: Exchange): BodySink | null {
+  const { broker } = exchange.services
+  return withJsonBody(exchange, value => {
+    exchange.answerWith(201, broker.createTopic(readCreateTopic(value)).then(writeCreated))
+  })
+}
+
+/** `GET /topics` */
+export function listTopics(exchange: Exchange): null {
+  exchange.sendJson(200, JSON.stringify({ topics: exchange.services.broker.listTopics() }))
+  return null
+}
+
+/** `GET /topics/:name` */
+export function describeTopic(exchange: Exchange): null {
+  exchange.answerWith(200, exchange.services.broker.describeTopic(exchange.name).then(writeTopicDescription))
+  return null
+}
+
+/** `GET /topics/:name/config` */
+export function topicConfig(exchange: Exchange): null {
+  exchange.sendJson(200, writeTopicConfig(exchange.services.broker.topicConfig(exchange.name)))
+  return null
+}
+
+/** `PUT /topics/:name/config` */
+export function changeTopicConfig(exchange: Exchange): BodySink | null {
+  const { broker } = exchange.services
+  return withJsonBody(exchange, value => {
+    exchange.answerWith(200, broker.changeTopicConfig(exchange.name, readConfigPatch(value)).then(writeTopicConfig))
+  })
+}
+
+/** `DELETE /topics/:name` */
+export function deleteTopic(exchange: Exchange): null {
+  exchange.answerWith(200, exchange.services.broker.deleteTopic(exchange.name).then(writeCreated))
+  return null
+}
+
+/** `GET /healthz`: the process lives; served from the first moment on. */
+export function healthz(exchange: Exchange): null {
+  exchange.sendJson(200, JSON.stringify({ status: 'ok', topics_count: exchange.services.broker.topicCount() }))
+  return null
+}
+
+/** `GET /readyz`: 200 once everything else is served, 503 with what is missing before. */
+export function readyz(exchange: Exchange): null {
+  const { ready, message } = exchange.services.broker.readiness()
+  if (!ready) throw new BrokerError('NOT_READY', { problem: message })
+  exchange.sendJson(200, JSON.stringify({ status: 'ready', message: 'accepting traffic' }))
+  return null
+}

@@ -1,0 +1,228 @@
+/**
+ * The HTTP engine on uWebSockets.js. Main thread. It owns one app, its listening socket and the replies in progress.
+ *
+ * What the library does differently from node:http, and this engine leaves as it is: a second request that was sent
+ * behind one whose answer is not there yet closes the connection; malformed requests are refused by its parser in HTML;
+ * idle connections and stalled readers are cut after ten seconds.
+ * It must never touch a response after its abort or its end, and never keep a body chunk: it is emptied on return.
+ */
+import { STATUS_CODES } from 'node:http'
+import { createServer } from 'node:net'
+import { assert } from '../../base/assert.ts'
+import { listenError, WHOLE_ANSWER_BYTES_MAX } from './engine.ts'
+import type { HttpEngine, Reply, ReplyHead, ReplyWatcher, RequestHandler, RequestHead } from './engine.ts'
+import type { Uws, UwsApp, UwsRequest, UwsResponse } from './uws-shape.ts'
+
+const EMPTY = Buffer.alloc(0)
+
+/** Status line text per status, made once: `200 OK`. */
+const statusLines = new Map(Object.entries(STATUS_CODES).map(([status, text]) => [Number(status), `${status} ${text}`]))
+
+function writeHead(response: UwsResponse, head: ReplyHead): void {
+  response.writeStatus(statusLines.get(head.status) ?? String(head.status))
+  response.writeHeader('content-type', head.contentType)
+  if (head.headers === undefined) return
+  for (const [name, value] of head.headers) response.writeHeader(name, value)
+}
+
+class UwsReply implements Reply {
+  watcher: ReplyWatcher | null = null
+  isAnswered = false
+  #response: UwsResponse | null
+  readonly #engine: UwsEngine
+  readonly #isHeadRequest: boolean
+  /** Set by begin(), cleared when it is written, so that head and first bytes leave together. */
+  #unwrittenHead: ReplyHead | null = null
+  #totalBytes = 0
+  /** Copies of what the socket did not take, in order. Bounded by the reply budget. */
+  readonly #pending: Buffer[] = []
+
+  constructor(response: UwsResponse, isHeadRequest: boolean, engine: UwsEngine) {
+    this.#response = response
+    this.#isHeadRequest = isHeadRequest
+    this.#engine = engine
+  }
+
+  get isClosed(): boolean {
+    return this.#response === null
+  }
+
+  send(head: ReplyHead, body: Buffer): void {
+    if (this.#response === null || this.isAnswered) return
+    if (body.length > WHOLE_ANSWER_BYTES_MAX && !this.#isHeadRequest) {
+      this.begin(head, body.length)
+      this.chunk(body, 0, body.length)
+    } else this.#finish(this.#response, head, body, body.length)
+  }
+
+  /** The whole answer in one write. @param body left out for a HEAD request, which gets its length only. */
+  #finish(response: UwsResponse, head: ReplyHead, body: Buffer, bodyBytes: number): void {
+    this.isAnswered = true
+    const mustClose = head.mustClose === true || this.#engine.isStopping
+    response.cork(() => {
+      writeHead(response, head)
+      if (this.#isHeadRequest) response.endWithoutBody(bodyBytes, mustClose)
+      else response.end(body, mustClose)
+    })
+    this.close(false)
+  }
+
+  begin(head: ReplyHead, totalBytes: number): void {
+    if (this.#response === null || this.isAnswered) return
+    if (this.#isHeadRequest || totalBytes === 0) {
+      this.#finish(this.#response, head, EMPTY, totalBytes)
+      return
+    }
+    this.isAnswered = true
+    this.#unwrittenHead = head
+    this.#totalBytes = totalBytes
+  }
+
+  chunk(bytes: Buffer, start: number, end: number): void {
+    const response = this.#response
+    if (response === null || this.#totalBytes === 0) return
+    if (this.#pending.length > 0) {
+      this.#pending.push(Buffer.from(bytes.subarray(start, end)))
+      return
+    }
+    response.cork(() => {
+      if (this.#unwrittenHead !== null) writeHead(response, this.#unwrittenHead)
+      this.#unwrittenHead = null
+      const takenBytes = this.#push(response, bytes.subarray(start, end))
+      if (takenBytes === end - start) return
+      this.#pending.push(Buffer.from(bytes.subarray(start + takenBytes, end)))
+      response.onWritable(() => this.#drain())
+    })
+  }
+
+  /** @returns how many bytes the socket took. Closes the reply with its last byte. */
+  #push(response: UwsResponse, bytes: Buffer): number {
+    const before = response.getWriteOffset()
+    const [isTaken, isComplete] = response.tryEnd(bytes, this.#totalBytes)
+    if (isComplete) {
+      this.close(false)
+      return bytes.length
+    }
+    return isTaken ? bytes.length : response.getWriteOffset() - before
+  }
+
+  /** @returns true if everything that waited is gone. */
+  #drain(): boolean {
+    while (this.#response !== null) {
+      const bytes = this.#pending[0]
+      if (bytes === undefined) break
+      const takenBytes = this.#push(this.#response, bytes)
+      if (takenBytes < bytes.length) {
+        this.#pending[0] = bytes.subarray(takenBytes)
+        return false
+      }
+      this.#pending.shift()
+    }
+    return true
+  }
+
+  abort(): void {
+    this.#response?.close()
+  }
+
+  /** Drops every reference to the response and tells the watcher, once. */
+  close(aborted: boolean): void {
+    if (this.#response === null) return
+    this.#response = null
+    this.#unwrittenHead = null
+    this.#pending.length = 0
+    this.#engine.forget(this)
+    this.watcher?.onReplyClosed(aborted)
+  }
+}
+
+function readHead(request: UwsRequest): RequestHead {
+  const length = request.getHeader('content-length')
+  return {
+    method: request.getCaseSensitiveMethod(),
+    path: request.getUrl(),
+    query: request.getQuery() ?? '',
+    host: request.getHeader('host'),
+    contentType: request.getHeader('content-type'),
+    contentLength: length === '' ? -1 : /^\d{1,15}$/.test(length) ? Number(length) : NaN,
+    isChunked: length === '' && request.getHeader('transfer-encoding') !== ''
+  }
+}
+
+/** Why an address cannot be listened on: the library says only that it cannot. */
+function findListenFault(host: string, port: number): Promise<string> {
+  return new Promise(resolve => {
+    const probe = createServer()
+    probe.once('error', error => resolve('code' in error ? String(error.code) : error.message))
+    probe.listen({ host, port, exclusive: true }, () => probe.close(() => resolve('EADDRINUSE')))
+  })
+}
+
+export class UwsEngine implements HttpEngine {
+  readonly name = 'uws'
+  isStopping = false
+  readonly #uws: Uws
+  readonly #app: UwsApp
+  readonly #handler: RequestHandler
+  readonly #replies = new Set<UwsReply>()
+  #socket: object | null = null
+  #onIdle: (() => void) | null = null
+
+  constructor(uws: Uws, handler: RequestHandler) {
+    this.#uws = uws
+    this.#handler = handler
+    this.#app = uws.App().any('/*', (response, request) => this.#onRequest(response, request))
+  }
+
+  #onRequest(response: UwsResponse, request: UwsRequest): void {
+    const head = readHead(request)
+    const reply = new UwsReply(response, head.method === 'HEAD', this)
+    this.#replies.add(reply)
+    response.onAborted(() => reply.close(true))
+    const sink = this.#handler(head, reply)
+    if (sink === null || reply.isClosed) return
+    response.onData((chunk, isLast) => {
+      if (!reply.isClosed) sink.onBodyChunk(Buffer.from(chunk), isLast)
+    })
+  }
+
+  async listen(host: string, port: number): Promise<number> {
+    assert(this.#socket === null, 'an engine listens once')
+    let boundPort = -1
+    // The callback runs before listen returns.
+    this.#app.listen(host, port, this.#uws.LIBUS_LISTEN_EXCLUSIVE_PORT, socket => {
+      if (typeof socket !== 'object' || socket === null) return
+      this.#socket = socket
+      boundPort = this.#uws.us_socket_local_port(socket)
+    })
+    if (boundPort >= 0) return boundPort
+    const fault = await findListenFault(host, port)
+    this.#app.close()
+    throw listenError(host, port, fault)
+  }
+
+  /** Called by a reply that is closed. */
+  forget(reply: UwsReply): void {
+    this.#replies.delete(reply)
+    if (this.#replies.size === 0) this.#onIdle?.()
+  }
+
+  async stop(deadlineMs: number): Promise<void> {
+    if (this.isStopping) return
+    this.isStopping = true
+    if (this.#socket !== null) this.#uws.us_listen_socket_close(this.#socket)
+    this.#socket = null
+    if (this.#replies.size > 0) {
+      await new Promise<void>(resolve => {
+        const timer = setTimeout(resolve, deadlineMs)
+        this.#onIdle = () => {
+          clearTimeout(timer)
+          // Not at once: the reply that closed last is still inside a callback of the library.
+          setImmediate(resolve)
+        }
+      })
+    }
+    this.#onIdle = null
+    this.#app.close()
+  }
+}

@@ -1,0 +1,45 @@
+/**
+ * The part of uWebSockets.js that this project uses, as types. The package's own declarations lack the listen form with
+ * host and options, and type every response as open-ended.
+ */
+
+export interface UwsRequest {
+  getCaseSensitiveMethod(): string
+  getUrl(): string
+  /** undefined without a question mark. */
+  getQuery(): string | undefined
+  getHeader(lowerCaseName: string): string
+}
+
+export interface UwsResponse {
+  writeStatus(status: string): UwsResponse
+  writeHeader(name: string, value: string): UwsResponse
+  end(body: Uint8Array | string, closeConnection?: boolean): UwsResponse
+  endWithoutBody(reportedContentLength: number, closeConnection?: boolean): UwsResponse
+  /** [everything of this chunk was taken, the whole answer is out]. */
+  tryEnd(chunk: Uint8Array, totalBytes: number): [boolean, boolean]
+  getWriteOffset(): number
+  onWritable(handler: (offset: number) => boolean): UwsResponse
+  onAborted(handler: () => void): UwsResponse
+  onData(handler: (chunk: ArrayBuffer, isLast: boolean) => void): UwsResponse
+  cork(callback: () => void): UwsResponse
+  close(): UwsResponse
+}
+
+export interface UwsApp {
+  any(pattern: string, handler: (response: UwsResponse, request: UwsRequest) => void): UwsApp
+  listen(host: string, port: number, options: number, callback: (socket: object | false | null) => void): UwsApp
+  close(): UwsApp
+}
+
+type MakeApp = () => UwsApp
+type CloseSocket = (socket: object) => void
+type ReadPort = (socket: object) => number
+
+/** The module itself, under the names that it has. */
+export interface Uws {
+  readonly LIBUS_LISTEN_EXCLUSIVE_PORT: number
+  readonly App: MakeApp
+  readonly us_listen_socket_close: CloseSocket
+  readonly us_socket_local_port: ReadPort
+}

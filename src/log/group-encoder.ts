@@ -1,0 +1,339 @@
+/**
+ * Gathers the records of many requests into one group, sorted by partition, and encodes them where they will be
+ * written from: one copy of each record, ring to batch. Hot; shard thread only.
+ *
+ * Order of use: gather (any number) → plan → encode → [write, sync] → commit or rollback → reset.
+ * Offsets are given while gathering: the order of arrival is the order of the partition.
+ *
+ *   logs[0] ─▶ batch ─▶ batch ─▶ …        one chain of batches for each partition of the group
+ *                │
+ *                ▼ record ─▶ record ─▶ …   one chain of records for each batch
+ */
+import { assert } from '../base/assert.ts'
+import { crc32c } from '../base/crc32c.ts'
+import { grownFloat64, grownInt32, grownUint16, grownUint32, grownUint8 } from '../base/grow.ts'
+import { limits } from '../model/limits.ts'
+import { RESULT_BYTES } from '../model/requests.ts'
+import { write64 } from '../wire/primitives/u64.ts'
+import { BATCH_HEADER_BYTES, recordBytes, sealBatch, writeRecord } from '../wire/batch/encode.ts'
+import { DirectoryEntry, ENTRY_BYTES, GROUP_HEADER_BYTES, RUN_ROLLS, groupBytes, sealGroup, writeEntry } from './group-format.ts'
+import type { TopicLogs } from './log-table.ts'
+import type { PartitionLog } from './partition-log.ts'
+
+const NONE = -1
+const FIRST_RECORDS = 4096
+const FIRST_BATCHES = 256
+/** First bytes of a batch that its own CRC does not cover, with the CRC: what a run's checksum is made of. */
+const COVERED_BY_RUN = 21
+
+/** What the journal tells the encoder about the group it makes. */
+export interface GroupPlace {
+  readonly number: number
+  readonly lastSynced: number
+  readonly receiveMs: number
+  readonly slotSequence: number
+  readonly seed: number
+}
+
+export class GroupEncoder {
+  /** Buffers in which the gathered records lie: the requests ring, or shared memory of its own. */
+  readonly #sources: Buffer[] = []
+  readonly #logs: PartitionLog[] = []
+  readonly #entry = new DirectoryEntry()
+
+  #recordSource = new Uint16Array(FIRST_RECORDS)
+  #recordAt = new Uint32Array(FIRST_RECORDS)
+  #recordNext = new Int32Array(FIRST_RECORDS)
+  #recordPartition = new Uint32Array(FIRST_RECORDS)
+  #recordOffset = new Float64Array(FIRST_RECORDS)
+  recordCount = 0
+
+  #batchRecords = new Uint32Array(FIRST_BATCHES)
+  #batchHead = new Int32Array(FIRST_BATCHES)
+  #batchTail = new Int32Array(FIRST_BATCHES)
+  #batchNext = new Int32Array(FIRST_BATCHES)
+  #batchBytes = new Uint32Array(FIRST_BATCHES)
+  #batchBase = new Float64Array(FIRST_BATCHES)
+  #batchRolls = new Uint8Array(FIRST_BATCHES)
+  batchCount = 0
+
+  #firstBatch = new Int32Array(FIRST_BATCHES)
+  #lastBatch = new Int32Array(FIRST_BATCHES)
+  #runCount = 0
+  #bodyBytes = 0
+  /** key + value bytes gathered. */
+  payloadBytes = 0
+
+  /** Runs of the group after encode: place in `#logs`, base, position, bytes. */
+  #runLog = new Uint32Array(FIRST_BATCHES)
+  #runBase = new Float64Array(FIRST_BATCHES)
+  #runPosition = new Uint32Array(FIRST_BATCHES)
+  #runBytes = new Uint32Array(FIRST_BATCHES)
+  #encodedRuns = 0
+
+  get bodyBytes(): number {
+    return this.#bodyBytes
+  }
+
+  get directoryBytes(): number {
+    return this.#runCount * ENTRY_BYTES
+  }
+
+  get totalBytes(): number {
+    return groupBytes(this.directoryBytes, this.#bodyBytes)
+  }
+
+  /**
+   * Takes `count` records in ring layout from source[at…]; they must stay there until encode.
+   * The main thread checked their form, and every partition is below topic.partitionCount.
+   * @returns the index of the first of them; their results are asked for by index.
+   */
+  gather(topic: TopicLogs, source: Buffer, at: number, count: number): number {
+    const first = this.recordCount
+    if (first + count > this.#recordAt.length) this.#growRecords(first + count)
+    const sourceIndex = this.#sourceIndex(source)
+    let position = at
+    for (let record = first; record < first + count; record++) {
+      const keyLength = source.readInt32BE(position)
+      const valueAt = position + 4 + (keyLength > 0 ? keyLength : 0)
+      const valueLength = source.readUInt32BE(valueAt)
+      const partition = source.readUInt32BE(valueAt + 4 + valueLength)
+      assert(partition < topic.partitionCount, 'main checked the partition')
+      this.#recordSource[record] = sourceIndex
+      this.#recordAt[record] = position
+      this.#recordNext[record] = NONE
+      this.#recordPartition[record] = partition
+      this.payloadBytes += valueLength + (keyLength > 0 ? keyLength : 0)
+      this.#place(topic.logs[partition] ?? topic.log(partition), record, keyLength, valueLength)
+      position = valueAt + 4 + valueLength + 12
+    }
+    this.recordCount = first + count
+    return first
+  }
+
+  /** Puts a record into the open batch of its log, or into a new one. */
+  #place(log: PartitionLog, record: number, keyLength: number, valueLength: number): void {
+    if (log.groupPlace === NONE) this.#join(log)
+    const place = log.groupPlace
+    let batch = this.#lastBatch[place] as number
+    let bytes = 0
+    if (batch !== NONE) {
+      bytes = recordBytes(this.#batchRecords[batch] as number, keyLength, valueLength)
+      const isFull = (this.#batchBytes[batch] as number) + bytes > limits.batchBytesTarget
+      if (isFull || log.mustRoll(bytes)) batch = NONE
+    }
+    if (batch === NONE) {
+      bytes = recordBytes(0, keyLength, valueLength)
+      batch = this.#openBatch(log, place, bytes)
+      bytes += BATCH_HEADER_BYTES
+    }
+    const tail = this.#batchTail[batch] as number
+    if (tail === NONE) this.#batchHead[batch] = record
+    else this.#recordNext[tail] = record
+    this.#batchTail[batch] = record
+    this.#batchRecords[batch] = (this.#batchRecords[batch] as number) + 1
+    this.#batchBytes[batch] = (this.#batchBytes[batch] as number) + bytes
+    this.#bodyBytes += bytes
+    this.#recordOffset[record] = log.nextOffset
+    log.nextOffset++
+    log.stageBytes(bytes)
+  }
+
+  #join(log: PartitionLog): void {
+    const place = this.#logs.length
+    if (place === this.#firstBatch.length) {
+      this.#firstBatch = grownInt32(this.#firstBatch, place * 2)
+      this.#lastBatch = grownInt32(this.#lastBatch, place * 2)
+    }
+    log.groupPlace = place
+    this.#logs.push(log)
+    this.#firstBatch[place] = NONE
+    this.#lastBatch[place] = NONE
+    this.#runCount++
+  }
+
+  #openBatch(log: PartitionLog, place: number, firstRecordBytes: number): number {
+    const batch = this.batchCount++
+    if (batch === this.#batchHead.length) this.#growBatches()
+    const rolls = log.mustRoll(BATCH_HEADER_BYTES + firstRecordBytes)
+    const previous = this.#lastBatch[place] as number
+    if (rolls) {
+      log.stageRoll()
+      if (previous !== NONE) this.#runCount++
+    }
+    if (previous === NONE) this.#firstBatch[place] = batch
+    else this.#batchNext[previous] = batch
+    this.#lastBatch[place] = batch
+    this.#batchNext[batch] = NONE
+    this.#batchHead[batch] = NONE
+    this.#batchTail[batch] = NONE
+    this.#batchRecords[batch] = 0
+    // The header's bytes come with the first record's.
+    this.#batchBytes[batch] = 0
+    this.#batchBase[batch] = log.nextOffset
+    this.#batchRolls[batch] = rolls ? 1 : 0
+    return batch
+  }
+
+  /** Encodes the whole group at target[at…], totalBytes of it. After this the sources are no longer needed. */
+  encode(target: Buffer, at: number, place: GroupPlace): void {
+    let directoryAt = at + GROUP_HEADER_BYTES
+    const bodyAt = directoryAt + this.directoryBytes
+    let position = bodyAt
+    this.#encodedRuns = 0
+    if (this.#runCount > this.#runLog.length) this.#growRuns()
+    for (let i = 0; i < this.#logs.length; i++) {
+      let batch = this.#firstBatch[i] as number
+      while (batch !== NONE) {
+        batch = this.#encodeRun(i, batch, target, position, place)
+        this.#entry.position = position - at
+        directoryAt = writeEntry(target, directoryAt, this.#entry)
+        const run = this.#encodedRuns++
+        this.#runLog[run] = i
+        this.#runBase[run] = this.#entry.baseOffset
+        this.#runPosition[run] = position - at
+        this.#runBytes[run] = this.#entry.bytes
+        position += this.#entry.bytes
+      }
+    }
+    assert(directoryAt === bodyAt && position === bodyAt + this.#bodyBytes, 'a group encodes to what was planned')
+    const header = {
+      number: place.number,
+      lastSynced: place.lastSynced,
+      totalBytes: this.totalBytes,
+      directoryBytes: this.directoryBytes,
+      bodyBytes: this.#bodyBytes,
+      entryCount: this.#runCount,
+      receiveMs: place.receiveMs,
+      slotSequence: place.slotSequence
+    }
+    sealGroup(target, at, header, place.seed)
+  }
+
+  /** Encodes batches of one log up to the next roll, fills the entry. @returns the batch that begins the next run, or NONE. */
+  #encodeRun(logIndex: number, firstBatch: number, target: Buffer, at: number, place: GroupPlace): number {
+    const log = this.#logs[logIndex] as PartitionLog
+    const entry = this.#entry
+    entry.flags = this.#batchRolls[firstBatch] === 1 ? RUN_ROLLS : 0
+    entry.handle = log.handle
+    entry.baseOffset = this.#batchBase[firstBatch] as number
+    entry.receiveMs = place.receiveMs
+    entry.leaderEpoch = log.leaderEpoch
+    entry.batchCount = 0
+    entry.recordCount = 0
+    let checksum = place.seed
+    let position = at
+    let batch = firstBatch
+    do {
+      const count = this.#batchRecords[batch] as number
+      const end = this.#encodeBatch(batch, target, position)
+      assert(end - position === this.#batchBytes[batch], 'a batch encodes to what was planned')
+      sealBatch(target, position, end, {
+        baseOffset: this.#batchBase[batch] as number,
+        leaderEpoch: log.leaderEpoch,
+        timestampMs: place.receiveMs,
+        recordCount: count
+      })
+      checksum = crc32c(target, position, position + COVERED_BY_RUN, checksum)
+      entry.batchCount++
+      entry.recordCount += count
+      position = end
+      batch = this.#batchNext[batch] as number
+    } while (batch !== NONE && this.#batchRolls[batch] !== 1)
+    entry.nextOffset = entry.baseOffset + entry.recordCount
+    entry.bytes = position - at
+    entry.checksum = checksum
+    return batch
+  }
+
+  #encodeBatch(batch: number, target: Buffer, at: number): number {
+    let position = at + BATCH_HEADER_BYTES
+    let record = this.#batchHead[batch] as number
+    let delta = 0
+    while (record !== NONE) {
+      const source = this.#sources[this.#recordSource[record] as number] as Buffer
+      position = writeRecord(target, position, delta++, source, this.#recordAt[record] as number)
+      record = this.#recordNext[record] as number
+    }
+    return position
+  }
+
+  /**
+   * The group is durable: its runs are indexed and readable.
+   * @param slot ordinal, @param groupPosition in the slot, @param memoryPlace of the group in the encode buffer or −1.
+   */
+  commit(slot: number, groupPosition: number, memoryPlace: number): void {
+    for (let run = 0; run < this.#encodedRuns; run++) {
+      const log = this.#logs[this.#runLog[run] as number] as PartitionLog
+      const position = this.#runPosition[run] as number
+      const memoryAt = memoryPlace === NONE ? NONE : memoryPlace + position
+      log.runs.add(this.#runBase[run] as number, slot, groupPosition + position, this.#runBytes[run] as number, memoryAt)
+    }
+    for (let i = 0; i < this.#logs.length; i++) (this.#logs[i] as PartitionLog).commit()
+  }
+
+  /** The group was not written: offsets and sizes go back. */
+  rollback(): void {
+    for (let i = 0; i < this.#logs.length; i++) (this.#logs[i] as PartitionLog).rollback()
+  }
+
+  /** Writes the results of `count` records from index `first`, in order. @returns the position after them. */
+  writeResults(first: number, count: number, target: Buffer, at: number): number {
+    let position = at
+    for (let record = first; record < first + count; record++) {
+      target.writeUInt32BE(this.#recordPartition[record] as number, position)
+      write64(target, position + 4, this.#recordOffset[record] as number)
+      target[position + 12] = 0
+      position += RESULT_BYTES
+    }
+    return position
+  }
+
+  /** Ready for the next group. Call after commit or rollback, and after the results were written. */
+  reset(): void {
+    for (let i = 0; i < this.#logs.length; i++) (this.#logs[i] as PartitionLog).groupPlace = NONE
+    this.#logs.length = 0
+    this.#sources.length = 0
+    this.recordCount = 0
+    this.batchCount = 0
+    this.#runCount = 0
+    this.#bodyBytes = 0
+    this.payloadBytes = 0
+    this.#encodedRuns = 0
+  }
+
+  #sourceIndex(source: Buffer): number {
+    const last = this.#sources.length - 1
+    if (last >= 0 && this.#sources[last] === source) return last
+    this.#sources.push(source)
+    return last + 1
+  }
+
+  #growRecords(needed: number): void {
+    const capacity = Math.max(needed, this.#recordAt.length * 2)
+    this.#recordSource = grownUint16(this.#recordSource, capacity)
+    this.#recordAt = grownUint32(this.#recordAt, capacity)
+    this.#recordNext = grownInt32(this.#recordNext, capacity)
+    this.#recordPartition = grownUint32(this.#recordPartition, capacity)
+    this.#recordOffset = grownFloat64(this.#recordOffset, capacity)
+  }
+
+  #growBatches(): void {
+    const capacity = this.#batchHead.length * 2
+    this.#batchRecords = grownUint32(this.#batchRecords, capacity)
+    this.#batchHead = grownInt32(this.#batchHead, capacity)
+    this.#batchTail = grownInt32(this.#batchTail, capacity)
+    this.#batchNext = grownInt32(this.#batchNext, capacity)
+    this.#batchBytes = grownUint32(this.#batchBytes, capacity)
+    this.#batchBase = grownFloat64(this.#batchBase, capacity)
+    this.#batchRolls = grownUint8(this.#batchRolls, capacity)
+  }
+
+  #growRuns(): void {
+    const capacity = Math.max(this.#runCount, this.#runLog.length * 2)
+    this.#runLog = new Uint32Array(capacity)
+    this.#runBase = new Float64Array(capacity)
+    this.#runPosition = new Uint32Array(capacity)
+    this.#runBytes = new Uint32Array(capacity)
+  }
+}

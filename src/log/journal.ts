@@ -1,0 +1,240 @@
+/**
+ * The journal of one shard: slots, one of them open; where groups go. Shard thread only; blocks in the disk.
+ *
+ * Invariants: group n + 1 is written only after group n is synced, unless syncs are deferred (W10); the open slot's
+ * header was synced before its first group was (W1); what a new slot says of the end of the one before is true when
+ * its header is synced (W6). Never: a sync tried again as a success; an append to a recovered slot.
+ */
+import { assert } from '../base/assert.ts'
+import type { Clock } from '../base/clock.ts'
+import { crc32c } from '../base/crc32c.ts'
+import type { Disk, DiskFile } from '../disk/disk.ts'
+import { SlotFooter } from './slot-footer.ts'
+import {
+  BLOCK_BYTES,
+  SLOT_GROUPS_AT,
+  blockAligned,
+  encodeSlotHeader,
+  encodeSlotTail,
+  saltSeed,
+  type SlotHeader
+} from './slot-format.ts'
+import { SlotFiles, type SpareSlot } from './slot-files.ts'
+
+export interface JournalOptions {
+  readonly disk: Disk
+  readonly files: SlotFiles
+  readonly shard: number
+  readonly placementEpoch: number
+  readonly slotBytes: number
+  readonly clock: Clock
+  /** 8 random bytes each time. */
+  readonly drawSalt: () => Buffer
+}
+
+/** Where the journal goes on: what recovery found, or zeros in a new directory. */
+export interface JournalPosition {
+  /** Sequence of the newest slot that counts; 0: none. */
+  readonly lastSequence: number
+  /** Number of the last synced group; 0: none. */
+  readonly lastGroup: number
+}
+
+interface OpenSlot {
+  readonly file: DiskFile
+  readonly ordinal: number
+  readonly header: SlotHeader
+  readonly seed: number
+  readonly footer: SlotFooter
+  /** Where the next group goes. */
+  position: number
+}
+
+export class Journal {
+  readonly #options: JournalOptions
+  #open: OpenSlot | null = null
+  #lastSequence: number
+  #lastWritten: number
+  #lastSynced: number
+  /** Slots opened without zeros under them: slower, never wrong. */
+  unfilledCount = 0
+  rolledCount = 0
+
+  constructor(options: JournalOptions, position: JournalPosition) {
+    this.#options = options
+    this.#lastSequence = position.lastSequence
+    this.#lastWritten = position.lastGroup
+    this.#lastSynced = position.lastGroup
+  }
+
+  get nextGroup(): number {
+    return this.#lastWritten + 1
+  }
+
+  get lastSynced(): number {
+    return this.#lastSynced
+  }
+
+  /** Salted start of every checksum of the open slot. */
+  get seed(): number {
+    return this.#slot().seed
+  }
+
+  get slotSequence(): number {
+    return this.#slot().header.sequence
+  }
+
+  /** Ordinal of the open slot in the table of slot files: what the index of a run names. */
+  get slotOrdinal(): number {
+    return this.#slot().ordinal
+  }
+
+  get groupPosition(): number {
+    return this.#slot().position
+  }
+
+  /** True if a slot is open and has room for a group and for what the group adds to the footer. */
+  fits(groupBytes: number, directoryBytes: number): boolean {
+    const slot = this.#open
+    if (slot === null) return false
+    const footerEnd = slot.position + groupBytes + slot.footer.bytes + directoryBytes
+    return blockAligned(footerEnd) + BLOCK_BYTES <= slot.header.capacityBytes
+  }
+
+  /**
+   * Seals the open slot, if any, and opens the next with room for one group of that size.
+   * @throws DiskError; ENOSPC leaves no slot open: call again when there is room (W6).
+   */
+  roll(groupBytes: number, directoryBytes: number): void {
+    if (this.#open !== null) {
+      assert(this.#lastWritten === this.#lastSynced, 'a slot is left only when all of it is synced')
+      this.#seal(this.#open, false)
+      this.#open = null
+      this.rolledCount++
+    }
+    const slot = this.#take(groupBytes, directoryBytes)
+    slot.file.write('slot.header-write', encodeSlotHeader(slot.header), 0, SLOT_GROUPS_AT, 0)
+    slot.file.sync('slot.header-sync')
+    this.#adopt(slot)
+  }
+
+  /**
+   * Opens a slot whose header is not written yet, for groups copied at recovery (V3): commitHeader makes it count.
+   * Until then a crash leaves everything as it was.
+   */
+  openForCopies(groupBytes: number, directoryBytes: number): void {
+    assert(this.#open === null, 'copies come before anything else')
+    this.#adopt(this.#take(groupBytes, directoryBytes))
+  }
+
+  commitHeader(): void {
+    const slot = this.#slot()
+    slot.file.write('slot.header-write', encodeSlotHeader(slot.header), 0, SLOT_GROUPS_AT, 0)
+    slot.file.sync('slot.header-sync')
+  }
+
+  /**
+   * Writes the group that stands in source[start, end), sealed for this slot with number nextGroup.
+   * @throws DiskError: nothing of the group counts; endSlot() before anything else is written.
+   */
+  write(source: Buffer, start: number, end: number): void {
+    const slot = this.#slot()
+    assert((end - start) % BLOCK_BYTES === 0, 'a group fills whole blocks')
+    slot.file.write('group.write', source, start, end, slot.position)
+    slot.position += end - start
+    this.#lastWritten++
+  }
+
+  /** Puts the entries of the group just written into the footer-to-be. `groupPosition` is where that group starts. */
+  noteEntries(directory: Buffer, start: number, end: number, groupPosition: number): void {
+    this.#slot().footer.add(directory, start, end, groupPosition)
+  }
+
+  noteGroup(number: number, receiveMs: number): void {
+    this.#slot().footer.noteGroup(number, receiveMs)
+  }
+
+  /** fdatasync of the open slot. @throws DiskError: the shard is poisoned; never call it again (W6). */
+  sync(): void {
+    this.#slot().file.sync('group.sync')
+    this.#lastSynced = this.#lastWritten
+  }
+
+  /** After a failed write: this slot gets no more groups, and the failed group's number is given again. */
+  endSlot(): void {
+    this.#open = null
+    this.#lastWritten = this.#lastSynced
+  }
+
+  /** Clean end: seals the open slot and cuts it to what it holds. A slot without a group is left for the next start. */
+  close(): void {
+    const slot = this.#open
+    this.#open = null
+    if (slot !== null && slot.position > SLOT_GROUPS_AT && this.#lastWritten === this.#lastSynced) this.#seal(slot, true)
+    this.#options.files.closeAll()
+  }
+
+  #slot(): OpenSlot {
+    assert(this.#open !== null, 'a slot is open')
+    return this.#open
+  }
+
+  #take(groupBytes: number, directoryBytes: number): OpenSlot {
+    const { files, shard, placementEpoch, clock, slotBytes } = this.#options
+    const neededBytes = SLOT_GROUPS_AT + groupBytes + blockAligned(directoryBytes) + 2 * BLOCK_BYTES
+    const spare: SpareSlot = files.takeSpare(neededBytes) ?? files.createUnfilled(Math.max(slotBytes, blockAligned(neededBytes)))
+    if (!spare.isFilled) this.unfilledCount++
+    const salt = this.#options.drawSalt()
+    const header: SlotHeader = {
+      shard,
+      sequence: this.#lastSequence + 1,
+      salt,
+      previousSequence: this.#lastSequence,
+      previousLastGroup: this.#lastSynced,
+      placementEpoch,
+      capacityBytes: spare.capacityBytes,
+      madeAtMs: clock.nowMs()
+    }
+    const { file, ordinal } = files.openForWriting(spare)
+    return { file, ordinal, header, seed: saltSeed(salt), footer: new SlotFooter(), position: SLOT_GROUPS_AT }
+  }
+
+  #adopt(slot: OpenSlot): void {
+    this.#open = slot
+    this.#lastSequence = slot.header.sequence
+  }
+
+  #seal(slot: OpenSlot, cuts: boolean): void {
+    const endBytes = cuts ? undefined : slot.header.capacityBytes
+    sealSlot(slot.file, { ...slot, sequence: slot.header.sequence, footerAt: slot.position, endBytes })
+  }
+}
+
+/**
+ * Writes footer and tail block and syncs them.
+ * @param slot.endBytes the file's size, its last block the tail; undefined: right behind the footer, and the file is cut there.
+ */
+export function sealSlot(
+  file: DiskFile,
+  slot: { seed: number; sequence: number; footer: SlotFooter; footerAt: number; endBytes: number | undefined }
+): void {
+  const { footer, footerAt, seed } = slot
+  const endBytes = slot.endBytes ?? blockAligned(footerAt + footer.bytes) + BLOCK_BYTES
+  const tail = encodeSlotTail(
+    {
+      sequence: slot.sequence,
+      footerPosition: footerAt,
+      footerBytes: footer.bytes,
+      entryCount: footer.entryCount,
+      firstGroup: footer.firstGroup,
+      lastGroup: footer.lastGroup,
+      receiveMsMax: footer.receiveMsMax,
+      footerChecksum: crc32c(footer.buffer, 0, footer.bytes, seed)
+    },
+    seed
+  )
+  if (footer.bytes > 0) file.write('slot.footer-write', footer.buffer, 0, footer.bytes, footerAt)
+  file.write('slot.footer-write', tail, 0, BLOCK_BYTES, endBytes - BLOCK_BYTES)
+  if (slot.endBytes === undefined) file.truncate('slot.truncate', endBytes)
+  file.sync('slot.footer-sync')
+}

@@ -1,0 +1,90 @@
+/**
+ * The partition logs of one shard, found by topic and partition on the hot path and by handle elsewhere.
+ * Owned by the shard thread. Logs are made on first use: a topic of 10,000 partitions costs an empty array.
+ */
+import { limits } from '../model/limits.ts'
+import type { ShardTopic } from '../wire/shard/messages.ts'
+import { PartitionLog } from './partition-log.ts'
+
+/** A topic's share of this shard. */
+export class TopicLogs {
+  readonly firstHandle: number
+  readonly partitionCount: number
+  segmentBytes: number
+  /** Sparse: a hole is a partition without data, or of another shard. */
+  readonly logs: (PartitionLog | undefined)[]
+
+  constructor(topic: ShardTopic) {
+    this.firstHandle = topic.firstHandle
+    this.partitionCount = topic.partitionCount
+    this.segmentBytes = topic.segmentBytes
+    this.logs = new Array<PartitionLog | undefined>(topic.partitionCount)
+  }
+
+  /** The log of a partition below partitionCount; made if it has none yet. */
+  log(partition: number): PartitionLog {
+    let log = this.logs[partition]
+    if (log === undefined) {
+      log = new PartitionLog(this.firstHandle + partition)
+      log.segmentBytes = this.segmentBytes
+      this.logs[partition] = log
+    }
+    return log
+  }
+}
+
+export class LogTable {
+  readonly #topics = new Map<number, TopicLogs>()
+  /** Recovered logs whose topic was not opened yet; what stays here is unknown to the store: kept, reported (V4). */
+  readonly #unclaimed = new Map<number, PartitionLog>()
+
+  topic(firstHandle: number): TopicLogs | undefined {
+    return this.#topics.get(firstHandle)
+  }
+
+  /** The log of a handle during recovery, made if new. */
+  recoveredLog(handle: number): PartitionLog {
+    let log = this.#unclaimed.get(handle)
+    if (log === undefined) {
+      log = new PartitionLog(handle)
+      this.#unclaimed.set(handle, log)
+    }
+    return log
+  }
+
+  recoveredLogs(): IterableIterator<PartitionLog> {
+    return this.#unclaimed.values()
+  }
+
+  /** Opens a topic; its recovered logs become reachable. Doing it again changes nothing (V6: replayed at start). */
+  open(topic: ShardTopic): void {
+    if (this.#topics.has(topic.firstHandle)) return
+    const logs = new TopicLogs(topic)
+    for (const [handle, log] of this.#unclaimed) {
+      const partition = handle - topic.firstHandle
+      if (partition < 0 || partition >= topic.partitionCount) continue
+      logs.logs[partition] = log
+      this.#unclaimed.delete(handle)
+    }
+    this.#topics.set(topic.firstHandle, logs)
+    this.configure(topic)
+  }
+
+  /** A new segment_bytes applies from the next roll. */
+  configure(topic: ShardTopic): void {
+    const logs = this.#topics.get(topic.firstHandle)
+    if (logs === undefined) return
+    logs.segmentBytes = Math.min(topic.segmentBytes, limits.segmentBytesHard)
+    for (const log of logs.logs) if (log !== undefined) log.segmentBytes = logs.segmentBytes
+  }
+
+  /** After this no append to that incarnation is acknowledged (V6). Its bytes stay in the slots until they are settled. */
+  drop(firstHandle: number): void {
+    this.#topics.delete(firstHandle)
+  }
+
+  /** Handles with data whose topic nobody opened. Tombstones of deleted topics are among them. */
+  unclaimedHandles(): number[] {
+    return [...this.#unclaimed.keys()]
+  }
+}

@@ -1,0 +1,309 @@
+/**
+ * What a start finds in the slots of a shard, and how it makes that safe before anyone reads (durability, V1 to V5).
+ * Shard thread only, before the shard is ready.
+ *
+ *   sealed slot   footer says everything, nothing is scanned
+ *   open slot     scanned group by group
+ *   bad group     nothing valid behind it that proves it was synced → torn tail, cut
+ *                 else damage: its runs are named by directory or trailer and quarantined; if neither can be read,
+ *                 recovery fails and the shard stays down until an operator decides
+ *   last groups   not known to be synced → copied into a fresh slot and synced before the watermark is published
+ */
+import { BrokerError } from '../model/errors.ts'
+import type { Disk } from '../disk/disk.ts'
+import { DirectoryEntry, RUN_ROLLS, entryKinds, writeEntry, entryBytes } from './group-format.ts'
+import type { LogTable } from './log-table.ts'
+import { SlotFooter } from './slot-footer.ts'
+import type { SlotFiles } from './slot-files.ts'
+import { SLOT_GROUPS_AT, SLOT_VERSION, decodeSlotHeader, saltSeed, type SlotHeader } from './slot-format.ts'
+import {
+  SlotWindow,
+  findLaterGroup,
+  findTrailerEnd,
+  groupAt,
+  groupBefore,
+  readFooter,
+  type ScannedGroup
+} from './slot-scan.ts'
+
+/** Read-ahead of the scan. */
+const WINDOW_BYTES = 4 * 1024 * 1024
+
+/** One slot that counts, as found. */
+export interface FoundSlot {
+  readonly name: string
+  readonly header: SlotHeader
+  readonly seed: number
+  ordinal: number
+  sizeBytes: number
+  isSealed: boolean
+  /** Groups found by a scan; a sealed slot has only entries. */
+  groups: ScannedGroup[]
+  entries: DirectoryEntry[]
+  lastGroup: number
+  receiveMsMax: number
+  /** Behind the last group that counts. */
+  endPosition: number
+}
+
+/** All that recovery found, not yet made safe. */
+export interface Findings {
+  readonly slots: FoundSlot[]
+  /** Groups that were perhaps never synced, oldest first; all in the last slot. */
+  readonly inDoubt: ScannedGroup[]
+  readonly lastSynced: number
+  /** Handles whose data a torn tail may have held: their epochs go up (V5). Empty: nothing was cut. */
+  readonly cutHandles: readonly number[]
+  readonly cutGroups: number
+  readonly quarantinedRuns: number
+  readonly receiveMsMax: number
+  readonly scannedBytes: number
+  readonly unreadableFiles: readonly string[]
+}
+
+/** Reads every slot file of the shard and says what counts. Changes nothing on disk, but removes half-filled files. */
+export function findSlots(disk: Disk, files: SlotFiles, shard: number): Findings {
+  const { slots, unreadableFiles } = listSlots(disk, files, shard)
+  const scan = { cutGroups: 0, cutHandles: [] as number[], quarantinedRuns: 0, scannedBytes: 0, lastSynced: 0 }
+  let lastGroup = 0
+  slots.forEach((slot, index) => {
+    const next = slots[index + 1]
+    slot.ordinal = files.register(slot.name)
+    const window = new SlotWindow(files.file(slot.ordinal), WINDOW_BYTES)
+    slot.sizeBytes = window.sizeBytes
+    // Groups above what the next slot says are dead; those of a slot before that one were cut by its own successor.
+    const endGroup = next === undefined ? Number.MAX_SAFE_INTEGER : next.header.previousLastGroup
+    const footer = readFooter(window, slot.seed)
+    if (footer !== null) takeFooter(slot, footer)
+    else scanSlot(window, slot, slot.header.previousLastGroup + 1, endGroup, scan)
+    scan.lastSynced = Math.max(scan.lastSynced, slot.header.previousLastGroup, footer === null ? 0 : slot.lastGroup)
+    lastGroup = Math.max(lastGroup, slot.lastGroup, slot.header.previousLastGroup)
+    scan.scannedBytes += window.scannedBytes
+  })
+  const last = slots.at(-1)
+  const inDoubt = last === undefined || last.isSealed ? [] : last.groups.filter(group => group.number > scan.lastSynced)
+  return {
+    slots,
+    inDoubt,
+    lastSynced: inDoubt.length === 0 ? lastGroup : scan.lastSynced,
+    cutHandles: scan.cutHandles,
+    cutGroups: scan.cutGroups,
+    quarantinedRuns: scan.quarantinedRuns,
+    receiveMsMax: slots.reduce((most, slot) => Math.max(most, slot.receiveMsMax), 0),
+    scannedBytes: scan.scannedBytes,
+    unreadableFiles
+  }
+}
+
+function listSlots(disk: Disk, files: SlotFiles, shard: number): { slots: FoundSlot[]; unreadableFiles: string[] } {
+  const slots: FoundSlot[] = []
+  const unreadableFiles: string[] = []
+  for (const name of disk.list(files.directory)) {
+    if (name.endsWith('.filling')) {
+      disk.remove('slot.remove', files.path(name))
+      continue
+    }
+    if (!/^\d+\.slot$/.test(name)) continue
+    files.noteName(name)
+    const file = disk.open('slot.open', files.path(name))
+    const blocks = Buffer.alloc(SLOT_GROUPS_AT)
+    file.read('slot.read', blocks, 0, SLOT_GROUPS_AT, 0)
+    const capacityBytes = file.sizeBytes()
+    file.close()
+    const verdict = decodeSlotHeader(blocks)
+    if (verdict.kind === 'newer') {
+      throw new BrokerError('NOT_READY', {
+        problem: `journal format ${verdict.version} was written by a newer version; this one reads up to ${SLOT_VERSION}`
+      })
+    }
+    if (verdict.kind === 'header') slots.push(foundSlot(name, verdict.header, shard))
+    else if (verdict.kind === 'damaged') unreadableFiles.push(name)
+    else if (capacityBytes > SLOT_GROUPS_AT) files.addSpare({ name, capacityBytes, isFilled: true })
+    else disk.remove('slot.remove', files.path(name))
+  }
+  slots.sort((a, b) => a.header.sequence - b.header.sequence)
+  checkChain(slots, unreadableFiles)
+  return { slots, unreadableFiles }
+}
+
+function foundSlot(name: string, header: SlotHeader, shard: number): FoundSlot {
+  if (header.shard !== shard) {
+    throw new BrokerError('NOT_READY', { problem: `journal file ${name} of shard ${shard} says it belongs to shard ${header.shard}` })
+  }
+  return {
+    name,
+    header,
+    seed: saltSeed(header.salt),
+    ordinal: -1,
+    sizeBytes: 0,
+    isSealed: false,
+    groups: [],
+    entries: [],
+    lastGroup: 0,
+    receiveMsMax: 0,
+    endPosition: SLOT_GROUPS_AT
+  }
+}
+
+/** A gap in the sequence numbers is damage (V2): the groups in between are nowhere. */
+function checkChain(slots: readonly FoundSlot[], unreadableFiles: readonly string[]): void {
+  slots.forEach((slot, index) => {
+    const expected = index + 1
+    if (slot.header.sequence === expected) return
+    const files = unreadableFiles.length > 0 ? `; unreadable: ${unreadableFiles.join(', ')}` : ''
+    throw new BrokerError('NOT_READY', {
+      problem: `the journal has slot ${slot.header.sequence} (${slot.name}) where slot ${expected} is expected${files}`
+    })
+  })
+}
+
+function takeFooter(slot: FoundSlot, footer: NonNullable<ReturnType<typeof readFooter>>): void {
+  slot.isSealed = true
+  slot.entries = footer.entries
+  slot.lastGroup = footer.tail.lastGroup
+  slot.receiveMsMax = footer.tail.receiveMsMax
+  slot.endPosition = footer.tail.footerPosition
+}
+
+interface ScanState {
+  cutGroups: number
+  cutHandles: number[]
+  quarantinedRuns: number
+  lastSynced: number
+}
+
+/** Walks the groups of an unsealed slot from number `expected` to `endGroup`. */
+function scanSlot(window: SlotWindow, slot: FoundSlot, expected: number, endGroup: number, scan: ScanState): void {
+  let position = SLOT_GROUPS_AT
+  let number = expected
+  while (number <= endGroup) {
+    const group = groupAt(window, position, slot.seed)
+    if (group !== null && group.isWhole && group.number === number) {
+      addGroup(slot, group, scan)
+    } else {
+      const bad = judgeBadGroup(window, slot, position, number, endGroup)
+      if (bad === 'end') return
+      if (bad === 'torn') {
+        scan.cutGroups++
+        scan.cutHandles.push(...cutHandlesOf(group, slot))
+        return
+      }
+      for (const entry of bad.damaged) entry.kind = entryKinds.quarantined
+      scan.quarantinedRuns += bad.damaged.length
+      addGroup(slot, bad, scan)
+    }
+    position = slot.endPosition
+    number++
+  }
+}
+
+function addGroup(slot: FoundSlot, group: ScannedGroup, scan: ScanState): void {
+  slot.groups.push(group)
+  slot.lastGroup = group.number
+  slot.receiveMsMax = Math.max(slot.receiveMsMax, group.receiveMs)
+  slot.endPosition = group.position + group.totalBytes
+  scan.lastSynced = Math.max(scan.lastSynced, group.lastSynced)
+}
+
+/** Handles of a torn group if its directory can be read, else 0: everything of the shard may be meant. */
+function cutHandlesOf(group: ScannedGroup | null, slot: FoundSlot): number[] {
+  if (group === null) return slot.groups.length === 0 && slot.header.previousLastGroup === 0 ? [] : [0]
+  return group.entries.map(entry => entry.handle)
+}
+
+/**
+ * A group that is not whole stands at `position`, or none.
+ *
+ *   | later slot counts on this group | later group valid in this slot | says this one was synced | verdict |
+ *   |---|---|---|---|
+ *   | yes | –   | –   | damage |
+ *   | no  | no  | –   | end if the block is zero, else torn |
+ *   | no  | yes | yes | damage |
+ *   | no  | yes | no  | torn (syncs were deferred) |
+ */
+function judgeBadGroup(
+  window: SlotWindow,
+  slot: FoundSlot,
+  position: number,
+  number: number,
+  endGroup: number
+): 'end' | 'torn' | ScannedGroup {
+  const isCountedOn = endGroup !== Number.MAX_SAFE_INTEGER
+  const later = findLaterGroup(window, position + 1 + 4095, number + 1, slot.seed)
+  const isDamage = isCountedOn || (later !== null && later.header.lastSynced >= number)
+  if (!isDamage) {
+    if (later !== null) return 'torn'
+    const block = window.view(position, 4096)
+    return block.length === 0 || block.every(byte => byte === 0) ? 'end' : 'torn'
+  }
+  // Its own directory names the runs if that is whole.
+  const own = groupAt(window, position, slot.seed)
+  if (own !== null && own.number === number) return own
+  // Else the trailer does: right before the next group, or the first one found behind.
+  const end =
+    later !== null && later.header.number === number + 1
+      ? later.position
+      : findTrailerEnd(window, position, number, slot.seed)
+  const behind = end === 0 ? null : groupBefore(window, end, slot.seed, position)
+  if (behind !== null && behind.number === number) return behind
+  throw new BrokerError('NOT_READY', {
+    problem: `journal file ${slot.name} is damaged at byte ${position}: group ${number} has neither a readable directory nor trailer; an operator must decide`
+  })
+}
+
+/** Brings the logs to what the slots say, in order. Entries of groups in doubt are left to the caller, who copies them. */
+export function replay(findings: Findings, table: LogTable): void {
+  const doubtful = new Set(findings.inDoubt)
+  for (const slot of findings.slots) {
+    if (slot.isSealed) {
+      for (const entry of slot.entries) replayEntry(entry, slot.ordinal, 0, table)
+      continue
+    }
+    for (const group of slot.groups) {
+      if (doubtful.has(group)) continue
+      for (const entry of group.entries) replayEntry(entry, slot.ordinal, group.position, table)
+    }
+  }
+}
+
+/** Applies one entry; `base` is added to its position. */
+export function replayEntry(
+  entry: DirectoryEntry,
+  ordinal: number,
+  base: number,
+  table: LogTable
+): void {
+  const log = table.recoveredLog(entry.handle)
+  if (entry.kind === entryKinds.startOffset) {
+    log.startOffset = Math.max(log.startOffset, entry.baseOffset)
+    return
+  }
+  if (entry.kind === entryKinds.leaderEpoch) {
+    log.leaderEpoch = Math.max(log.leaderEpoch, entry.leaderEpoch)
+    return
+  }
+  if (entry.baseOffset !== log.nextOffset) {
+    throw new BrokerError('NOT_READY', {
+      problem: `the journal gives partition handle ${entry.handle} offset ${entry.baseOffset} where ${log.nextOffset} is next`
+    })
+  }
+  log.runs.add(entry.baseOffset, ordinal, base + entry.position, entry.bytes, -1)
+  if (entry.kind === entryKinds.quarantined) log.runs.quarantineLast()
+  log.recoverRun(entry.nextOffset, entry.bytes, (entry.flags & RUN_ROLLS) !== 0)
+}
+
+/** The footer of a slot from the groups found in it, those up to `lastGroup`. */
+export function footerOf(slot: FoundSlot, lastGroup: number): { footer: SlotFooter; footerAt: number } {
+  const footer = new SlotFooter()
+  let footerAt = SLOT_GROUPS_AT
+  for (const group of slot.groups) {
+    if (group.number > lastGroup) break
+    const directory = Buffer.alloc(group.entries.reduce((sum, entry) => sum + entryBytes(entry), 0))
+    let at = 0
+    for (const entry of group.entries) at = writeEntry(directory, at, entry)
+    footer.add(directory, 0, at, group.position)
+    footer.noteGroup(group.number, group.receiveMs)
+    footerAt = group.position + group.totalBytes
+  }
+  return { footer, footerAt }
+}

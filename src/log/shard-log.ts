@@ -1,0 +1,273 @@
+/**
+ * The log of one shard: opens it by the recovery rules, appends groups, reads. Composes the parts of this folder.
+ * Shard thread only. Knows no threads, rings or sockets; every failure of the disk comes out as DiskError.
+ */
+import { dirname } from 'node:path'
+import { assert } from '../base/assert.ts'
+import type { Clock } from '../base/clock.ts'
+import { crc32c } from '../base/crc32c.ts'
+import type { Disk } from '../disk/disk.ts'
+import type { RecoveryReport } from '../wire/shard/messages.ts'
+import { batchBytesAt } from '../wire/batch/view.ts'
+import { EncodeBuffer } from './encode-buffer.ts'
+import { GroupEncoder } from './group-encoder.ts'
+import { DirectoryEntry, ENTRY_BYTES, GROUP_HEADER_BYTES, entryKinds, groupBytes, sealGroup, writeEntry } from './group-format.ts'
+import { Journal, sealSlot } from './journal.ts'
+import { LogReader, ReadWindow } from './log-reader.ts'
+import { LogTable } from './log-table.ts'
+import type { PartitionLog } from './partition-log.ts'
+import { findSlots, footerOf, replay, replayEntry, type Findings } from './recovery.ts'
+import { SlotFiles, fillSlot } from './slot-files.ts'
+import { BATCH_COVERED_BY_RUN, type ScannedGroup } from './slot-scan.ts'
+
+export interface ShardLogOptions {
+  readonly disk: Disk
+  /** Absolute; made if it is not there. */
+  readonly directory: string
+  readonly shard: number
+  readonly placementEpoch: number
+  readonly slotBytes: number
+  readonly firstSlotBytes: number
+  readonly encodeBufferBytes: number
+  readonly clock: Clock
+  readonly drawSalt: () => Buffer
+}
+
+export class ShardLog {
+  readonly table = new LogTable()
+  readonly encoder = new GroupEncoder()
+  readonly files: SlotFiles
+  readonly window: ReadWindow
+  readonly report: RecoveryReport
+  readonly #journal: Journal
+  readonly #encoded: EncodeBuffer
+  readonly #clock: Clock
+  /** Receive time of the newest group; never falls (W8). */
+  #receiveMs: number
+  /** Groups written and not yet synced wait here when syncs are deferred (W10). */
+  #hasUnsynced = false
+
+  /**
+   * Opens or makes the log of a shard and makes it safe to read (V1 to V5).
+   * @throws BrokerError NOT_READY where an operator must decide; DiskError.
+   */
+  constructor(options: ShardLogOptions) {
+    const startedMs = options.clock.monotonicMs()
+    this.#clock = options.clock
+    this.files = new SlotFiles(options.disk, options.directory)
+    this.#encoded = new EncodeBuffer(options.encodeBufferBytes)
+    this.window = new ReadWindow(this.files, this.#encoded)
+    makeJournalDirectory(options.disk, options.directory)
+    const findings = findSlots(options.disk, this.files, options.shard)
+    this.#receiveMs = findings.receiveMsMax
+    replay(findings, this.table)
+    const lastSlot = findings.slots.at(-1)
+    this.#journal = new Journal(
+      { ...options, files: this.files },
+      { lastSequence: lastSlot?.header.sequence ?? 0, lastGroup: findings.lastSynced }
+    )
+    this.#copyGroupsInDoubt(findings)
+    this.#sealFound(findings)
+    this.#raiseEpochs(findings.cutHandles)
+    if (findings.slots.length === 0 && this.files.spareCount === 0) {
+      const name = this.files.drawName()
+      fillSlot(options.disk, options.directory, name, options.firstSlotBytes)
+      this.files.addSpare({ name, capacityBytes: options.firstSlotBytes, isFilled: true })
+    }
+    this.report = {
+      slots: findings.slots.length,
+      groups: findings.lastSynced + findings.inDoubt.length,
+      scannedBytes: findings.scannedBytes,
+      cutGroups: findings.cutGroups,
+      copiedGroups: findings.inDoubt.length,
+      quarantinedRuns: findings.quarantinedRuns,
+      unknownHandles: [],
+      milliseconds: Math.round(options.clock.monotonicMs() - startedMs)
+    }
+  }
+
+  get unfilledSlots(): number {
+    return this.#journal.unfilledCount
+  }
+
+  get rolledSlots(): number {
+    return this.#journal.rolledCount
+  }
+
+  /** Room for the gathered group: opens the next slot if it must. @throws DiskError, nothing written. */
+  prepare(): void {
+    const { totalBytes, directoryBytes } = this.encoder
+    if (this.#journal.fits(totalBytes, directoryBytes)) return
+    if (this.#hasUnsynced) this.sync()
+    this.#journal.roll(totalBytes, directoryBytes)
+  }
+
+  /** Encodes the gathered group. After it the sources are no longer needed. @returns its index in the encode buffer. */
+  encode(): number {
+    const bytes = this.encoder.totalBytes
+    const index = this.#encoded.allocate(bytes)
+    this.#receiveMs = Math.max(this.#receiveMs, this.#clock.nowMs())
+    this.encoder.encode(this.#encoded.current, index, {
+      number: this.#journal.nextGroup,
+      lastSynced: this.#journal.lastSynced,
+      receiveMs: this.#receiveMs,
+      slotSequence: this.#journal.slotSequence,
+      seed: this.#journal.seed
+    })
+    return index
+  }
+
+  /** Writes the encoded group. @throws DiskError: nothing of it counts; call abandonGroup. */
+  write(index: number): number {
+    const bytes = this.encoder.totalBytes
+    const position = this.#journal.groupPosition
+    const number = this.#journal.nextGroup
+    this.#journal.write(this.#encoded.current, index, index + bytes)
+    const directoryAt = index + GROUP_HEADER_BYTES
+    this.#journal.noteEntries(this.#encoded.current, directoryAt, directoryAt + this.encoder.directoryBytes, position)
+    this.#journal.noteGroup(number, this.#receiveMs)
+    this.#hasUnsynced = true
+    return position
+  }
+
+  /** @throws DiskError: the shard is poisoned. */
+  sync(): void {
+    this.#journal.sync()
+    this.#hasUnsynced = false
+  }
+
+  get hasUnsynced(): boolean {
+    return this.#hasUnsynced
+  }
+
+  /** The group may be read: after its sync, or with deferred syncs after its write. */
+  publish(index: number, position: number): void {
+    const place = this.#encoded.placeOf(index, this.encoder.totalBytes, index)
+    this.encoder.commit(this.#journal.slotOrdinal, position, place)
+  }
+
+  /** The write failed: offsets go back, the slot ends where it was last synced (W6). */
+  abandonGroup(): void {
+    this.encoder.rollback()
+    this.#journal.endSlot()
+  }
+
+  /** A reader from `offset`. It stays valid while the log grows. */
+  read(log: PartitionLog, offset: number): LogReader {
+    return new LogReader(this.window, log, offset)
+  }
+
+  /** Clean end; nothing may be called after it. */
+  close(): void {
+    if (this.#hasUnsynced) this.sync()
+    this.#journal.close()
+  }
+
+  /** Copies what was perhaps never synced into a fresh slot, which counts only when all of it is on disk (V3). */
+  #copyGroupsInDoubt(findings: Findings): void {
+    const source = findings.slots.at(-1)
+    const first = findings.inDoubt[0]
+    if (source === undefined || first === undefined) return
+    const allBytes = findings.inDoubt.reduce((sum, group) => sum + group.totalBytes, 0)
+    const directoryBytes = findings.inDoubt.reduce((sum, group) => sum + group.totalBytes - group.bodyBytes, 0)
+    this.#journal.openForCopies(allBytes, directoryBytes)
+    const copies: { group: ScannedGroup; position: number }[] = []
+    for (const group of findings.inDoubt) {
+      const bytes = Buffer.alloc(group.totalBytes)
+      const read = this.files.file(source.ordinal).read('slot.read', bytes, 0, bytes.length, group.position)
+      assert(read === bytes.length, 'a group that was found whole can be read again')
+      copies.push({ group, position: this.#writeCopy(bytes, group) })
+    }
+    this.#journal.sync()
+    this.#journal.commitHeader()
+    for (const { group, position } of copies) {
+      for (const entry of group.entries) replayEntry(entry, this.#journal.slotOrdinal, position, this.table)
+    }
+  }
+
+  /** Seals `bytes` anew, with this slot's salt, and writes them. The runs stay where they are within the group. */
+  #writeCopy(bytes: Buffer, group: ScannedGroup): number {
+    for (const entry of group.entries) {
+      if (entry.kind === entryKinds.run) entry.checksum = runChecksum(bytes, entry, this.#journal.seed)
+    }
+    return this.#writeEntries(bytes, group.entries, group.bodyBytes, group.receiveMs)
+  }
+
+  /** Writes a group from its entries; bodies, if any, already stand behind the directory. @returns its position. */
+  #writeEntries(bytes: Buffer, entries: readonly DirectoryEntry[], bodyBytes: number, receiveMs: number): number {
+    let at = GROUP_HEADER_BYTES
+    for (const entry of entries) at = writeEntry(bytes, at, entry)
+    const number = this.#journal.nextGroup
+    const position = this.#journal.groupPosition
+    const header = {
+      number,
+      lastSynced: this.#journal.lastSynced,
+      totalBytes: bytes.length,
+      directoryBytes: at - GROUP_HEADER_BYTES,
+      bodyBytes,
+      entryCount: entries.length,
+      receiveMs,
+      slotSequence: this.#journal.slotSequence
+    }
+    sealGroup(bytes, 0, header, this.#journal.seed)
+    this.#journal.write(bytes, 0, bytes.length)
+    this.#journal.noteEntries(bytes, GROUP_HEADER_BYTES, at, position)
+    this.#journal.noteGroup(number, receiveMs)
+    return position
+  }
+
+  /** Gives every slot that had to be scanned its footer, so that the next start need not (V1). Its end is settled now. */
+  #sealFound(findings: Findings): void {
+    for (const slot of findings.slots) {
+      if (slot.isSealed) continue
+      const { footer, footerAt } = footerOf(slot, findings.lastSynced)
+      const file = this.files.file(slot.ordinal)
+      sealSlot(file, { seed: slot.seed, sequence: slot.header.sequence, footer, footerAt, endBytes: undefined })
+    }
+  }
+
+  /** A start that cut data begins a new leader epoch for the partitions it may have cut (V5). Handle 0 stands for all. */
+  #raiseEpochs(cutHandles: readonly number[]): void {
+    if (cutHandles.length === 0) return
+    const logs = cutHandles.includes(0)
+      ? [...this.table.recoveredLogs()]
+      : [...new Set(cutHandles)].map(handle => this.table.recoveredLog(handle))
+    if (logs.length === 0) return
+    const entries = logs.map(log => {
+      log.leaderEpoch++
+      const entry = new DirectoryEntry()
+      entry.kind = entryKinds.leaderEpoch
+      entry.handle = log.handle
+      entry.baseOffset = log.nextOffset
+      entry.nextOffset = log.nextOffset
+      entry.leaderEpoch = log.leaderEpoch
+      entry.receiveMs = this.#receiveMs
+      return entry
+    })
+    const directoryBytes = entries.length * ENTRY_BYTES
+    const bytes = Buffer.alloc(groupBytes(directoryBytes, 0))
+    if (!this.#journal.fits(bytes.length, directoryBytes)) this.#journal.roll(bytes.length, directoryBytes)
+    this.#writeEntries(bytes, entries, 0, this.#receiveMs)
+    this.#journal.sync()
+  }
+}
+
+/** Makes the directory of a shard's journal and its parent; on return their names are durable (W9). */
+function makeJournalDirectory(disk: Disk, directory: string): void {
+  const parent = dirname(directory)
+  if (!disk.exists(parent)) {
+    disk.makeDirectory('journal.directory', parent)
+    disk.syncDirectory('journal.directory-sync', dirname(parent))
+  }
+  if (disk.exists(directory)) return
+  disk.makeDirectory('journal.directory', directory)
+  disk.syncDirectory('journal.directory-sync', parent)
+}
+
+function runChecksum(group: Buffer, entry: DirectoryEntry, seed: number): number {
+  let sum = seed
+  for (let at = entry.position; at < entry.position + entry.bytes; at += batchBytesAt(group, at)) {
+    sum = crc32c(group, at, at + BATCH_COVERED_BY_RUN, sum)
+  }
+  return sum
+}

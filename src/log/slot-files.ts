@@ -1,0 +1,158 @@
+/**
+ * The slot files of one shard: names, spares, and the open file handles. Shard thread only.
+ *
+ * A file is `NNNN.slot`; while zeros are written it is `NNNN.filling`, renamed and made durable when it is full, so a
+ * `.slot` with a blank header is a filled spare. Files keep their names when they are used again.
+ */
+import { assert } from '../base/assert.ts'
+import type { Disk, DiskFile } from '../disk/disk.ts'
+
+/** Sealed slots kept open for reading; the least recently read is closed first. */
+const OPEN_FILES_MAX = 64
+const FILL_PIECE_BYTES = 1024 * 1024
+
+export interface SpareSlot {
+  readonly name: string
+  readonly capacityBytes: number
+  /** Zeros lie under it: writing it grows nothing. */
+  readonly isFilled: boolean
+}
+
+export class SlotFiles {
+  readonly directory: string
+  readonly #disk: Disk
+  /** By ordinal: the name of every slot that holds groups. */
+  readonly #names: string[] = []
+  /** Open handles by ordinal, least recently used first. */
+  readonly #open = new Map<number, DiskFile>()
+  #spares: SpareSlot[] = []
+  #nextNumber = 1
+
+  constructor(disk: Disk, directory: string) {
+    this.#disk = disk
+    this.directory = directory
+  }
+
+  get spareBytes(): number {
+    return this.#spares.reduce((sum, spare) => sum + spare.capacityBytes, 0)
+  }
+
+  get spareCount(): number {
+    return this.#spares.length
+  }
+
+  path(name: string): string {
+    return `${this.directory}/${name}`
+  }
+
+  /** A name that no file has had. */
+  drawName(): string {
+    return `${String(this.#nextNumber++).padStart(4, '0')}.slot`
+  }
+
+  /** Keeps drawName above a name found on disk. */
+  noteName(name: string): void {
+    const number = Number.parseInt(name, 10)
+    if (number >= this.#nextNumber) this.#nextNumber = number + 1
+  }
+
+  addSpare(spare: SpareSlot): void {
+    this.#spares.push(spare)
+  }
+
+  /** The most recently freed spare that is large enough: few pages stay warm at low load (W9). */
+  takeSpare(neededBytes: number): SpareSlot | null {
+    for (let i = this.#spares.length - 1; i >= 0; i--) {
+      const spare = this.#spares[i]
+      if (spare === undefined || spare.capacityBytes < neededBytes) continue
+      this.#spares.splice(i, 1)
+      return spare
+    }
+    return null
+  }
+
+  /** Makes a file with no zeros in it: for when no spare is ready. */
+  createUnfilled(capacityBytes: number): SpareSlot {
+    const name = this.drawName()
+    this.#disk.create('slot.create', this.path(name)).close()
+    this.#disk.syncDirectory('journal.directory-sync', this.directory)
+    return { name, capacityBytes, isFilled: false }
+  }
+
+  /** Gives the file of a slot that now holds groups its ordinal. */
+  openForWriting(spare: SpareSlot): { file: DiskFile; ordinal: number } {
+    const ordinal = this.register(spare.name)
+    return { file: this.file(ordinal), ordinal }
+  }
+
+  /** Ordinal for a slot found at recovery. */
+  register(name: string): number {
+    this.#names.push(name)
+    return this.#names.length - 1
+  }
+
+  get slotCount(): number {
+    return this.#names.length
+  }
+
+  /** The open handle of a slot; opened if it is not, closing the one unused for longest. */
+  file(ordinal: number): DiskFile {
+    let file = this.#open.get(ordinal)
+    if (file !== undefined) {
+      if (this.#open.size > 1) {
+        this.#open.delete(ordinal)
+        this.#open.set(ordinal, file)
+      }
+      return file
+    }
+    const name = this.#names[ordinal]
+    assert(name !== undefined, 'a slot that exists')
+    file = this.#disk.open('slot.open', this.path(name))
+    this.#open.set(ordinal, file)
+    // The slot being written is the newest ordinal: it is never the one to close.
+    if (this.#open.size > OPEN_FILES_MAX) this.#closeOldest(this.#names.length - 1)
+    return file
+  }
+
+  closeAll(): void {
+    for (const file of this.#open.values()) file.close()
+    this.#open.clear()
+  }
+
+  #closeOldest(keptOrdinal: number): void {
+    for (const [ordinal, file] of this.#open) {
+      if (ordinal === keptOrdinal) continue
+      this.#open.delete(ordinal)
+      file.close()
+      return
+    }
+  }
+}
+
+/** Writes one spare slot of zeros under a temporary name, syncs it, gives it its name durably. Blocks; any thread. */
+export function fillSlot(disk: Disk, directory: string, name: string, bytes: number): void {
+  const filler = beginFill(disk, directory, name, bytes)
+  while (!filler.step()) continue
+}
+
+/** A fill in steps of 1 MiB, each synced: small background syncs are what keeps the writer's latency low (W9). */
+export function beginFill(disk: Disk, directory: string, name: string, bytes: number): { step(): boolean } {
+  const fillingPath = `${directory}/${name.replace(/\.slot$/, '.filling')}`
+  if (disk.exists(fillingPath)) disk.remove('slot.remove', fillingPath)
+  const file = disk.create('slot.create', fillingPath)
+  const zeros = Buffer.alloc(Math.min(FILL_PIECE_BYTES, bytes))
+  let at = 0
+  return {
+    step() {
+      const end = Math.min(bytes, at + zeros.length)
+      file.write('slot.fill', zeros, 0, end - at, at)
+      file.sync('slot.fill-sync')
+      at = end
+      if (at < bytes) return false
+      file.close()
+      disk.rename('slot.rename', fillingPath, `${directory}/${name}`)
+      disk.syncDirectory('journal.directory-sync', directory)
+      return true
+    }
+  }
+}

@@ -1,0 +1,178 @@
+/**
+ * Reading one slot at recovery: its header, its footer, or its groups one by one. Pure over a DiskFile.
+ * Decides nothing about what counts; recovery.ts does.
+ */
+import { assert } from '../base/assert.ts'
+import { crc32c } from '../base/crc32c.ts'
+import type { DiskFile } from '../disk/disk.ts'
+import { BATCH_HEADER_BYTES, batchBytesAt, batchStatus, checkBatch } from '../wire/batch/view.ts'
+import {
+  GROUP_HEADER_BYTES,
+  GROUP_TRAILER_BYTES,
+  entryKinds,
+  readEntries,
+  readGroupHeader,
+  readGroupTrailer,
+  type DirectoryEntry,
+  type GroupHeader
+} from './group-format.ts'
+import { BLOCK_BYTES, SLOT_GROUPS_AT, decodeSlotTail, type SlotTail } from './slot-format.ts'
+
+/** First 21 bytes of a batch: what its own CRC does not cover, with the CRC itself. */
+export const BATCH_COVERED_BY_RUN = 21
+
+/** A group as it stands in a slot. */
+export interface ScannedGroup {
+  readonly number: number
+  readonly lastSynced: number
+  readonly receiveMs: number
+  /** From the start of the slot. */
+  readonly position: number
+  readonly totalBytes: number
+  readonly bodyBytes: number
+  readonly entries: DirectoryEntry[]
+  /** Every byte of it is as written: header, directory, bodies, padding and trailer. */
+  readonly isWhole: boolean
+  /** Runs (of `entries`) whose bytes are damaged. */
+  readonly damaged: readonly DirectoryEntry[]
+}
+
+/** A window over a slot file: reads ahead in large pieces, grows to hold one group. */
+export class SlotWindow {
+  readonly #file: DiskFile
+  readonly sizeBytes: number
+  #buffer: Buffer
+  #start = 0
+  #length = 0
+  scannedBytes = 0
+
+  constructor(file: DiskFile, pieceBytes: number) {
+    this.#file = file
+    this.sizeBytes = file.sizeBytes()
+    this.#buffer = Buffer.alloc(pieceBytes)
+  }
+
+  /** A view of up to `bytes` at `position`; shorter only at the end of the file. Valid until the next call. */
+  view(position: number, bytes: number): Buffer {
+    const wanted = Math.max(0, Math.min(bytes, this.sizeBytes - position))
+    if (position < this.#start || position + wanted > this.#start + this.#length) this.#load(position, wanted)
+    return this.#buffer.subarray(position - this.#start, position - this.#start + wanted)
+  }
+
+  #load(position: number, wanted: number): void {
+    if (wanted > this.#buffer.length) this.#buffer = Buffer.alloc(wanted)
+    const length = Math.min(this.#buffer.length, this.sizeBytes - position)
+    this.#start = position
+    this.#length = this.#file.read('slot.read', this.#buffer, 0, length, position)
+    this.scannedBytes += this.#length
+  }
+}
+
+/** Tail and footer entries of a sealed slot, or null if it is not sealed or they are damaged. */
+export function readFooter(window: SlotWindow, seed: number): { tail: SlotTail; entries: DirectoryEntry[]; bytes: Buffer } | null {
+  const tailAt = window.sizeBytes - BLOCK_BYTES
+  if (tailAt < SLOT_GROUPS_AT) return null
+  const tail = decodeSlotTail(window.view(tailAt, BLOCK_BYTES), seed)
+  if (tail === null || tail.footerPosition + tail.footerBytes > tailAt) return null
+  const footer = window.view(tail.footerPosition, tail.footerBytes)
+  if (footer.length !== tail.footerBytes || crc32c(footer, 0, footer.length, seed) !== tail.footerChecksum) return null
+  const entries = readEntries(footer, 0, footer.length)
+  if (entries === null || entries.length !== tail.entryCount) return null
+  return { tail, entries, bytes: Buffer.from(footer) }
+}
+
+/** The header of the group at `position`, its directory in the window; null if it is not a whole header of this slot. */
+export function groupHeaderAt(window: SlotWindow, position: number, seed: number): GroupHeader | null {
+  const head = window.view(position, GROUP_HEADER_BYTES)
+  if (head.length < GROUP_HEADER_BYTES) return null
+  const directoryBytes = head.readUInt32BE(28)
+  if (directoryBytes > window.sizeBytes - position) return null
+  const header = readGroupHeader(window.view(position, GROUP_HEADER_BYTES + directoryBytes), 0, seed)
+  return header !== null && position + header.totalBytes <= window.sizeBytes ? header : null
+}
+
+/** The group at `position` with every run checked; null if its header or directory is bad. */
+export function groupAt(window: SlotWindow, position: number, seed: number): ScannedGroup | null {
+  const header = groupHeaderAt(window, position, seed)
+  if (header === null) return null
+  const bytes = window.view(position, header.totalBytes)
+  const directoryEnd = GROUP_HEADER_BYTES + header.directoryBytes
+  const entries = readEntries(bytes, GROUP_HEADER_BYTES, directoryEnd)
+  if (entries === null || entries.length !== header.entryCount) return null
+  const damaged = entries.filter(entry => !isRunWhole(bytes, entry, seed))
+  // The trailer stands for the zeros and itself: without it the write was not complete.
+  const hasTrailer = readGroupTrailer(bytes, bytes.length, seed) !== null
+  const isPadded = isZero(bytes, directoryEnd + header.bodyBytes, bytes.length - GROUP_TRAILER_BYTES - header.directoryBytes)
+  return {
+    number: header.number,
+    lastSynced: header.lastSynced,
+    receiveMs: header.receiveMs,
+    position,
+    totalBytes: header.totalBytes,
+    bodyBytes: header.bodyBytes,
+    entries,
+    isWhole: hasTrailer && isPadded && damaged.length === 0,
+    damaged
+  }
+}
+
+function isZero(bytes: Buffer, start: number, end: number): boolean {
+  for (let i = start; i < end; i++) if (bytes[i] !== 0) return false
+  return true
+}
+
+/** Checks a run: its batches follow each other, fill it, have whole CRCs, and their first bytes match its checksum. */
+export function isRunWhole(group: Buffer, entry: DirectoryEntry, seed: number): boolean {
+  if (entry.kind !== entryKinds.run) return true
+  const end = entry.position + entry.bytes
+  if (end > group.length) return false
+  let sum = seed
+  let at = entry.position
+  let batchCount = 0
+  while (at < end) {
+    if (at + BATCH_HEADER_BYTES > end) return false
+    const bytes = batchBytesAt(group, at)
+    if (bytes < BATCH_HEADER_BYTES || at + bytes > end || checkBatch(group, at, at + bytes) !== batchStatus.ok) return false
+    sum = crc32c(group, at, at + BATCH_COVERED_BY_RUN, sum)
+    at += bytes
+    batchCount++
+  }
+  return sum === entry.checksum && batchCount === entry.batchCount
+}
+
+/** The group whose trailer ends at `end`: for a header that cannot be read. Its start is known from the trailer. */
+export function groupBefore(window: SlotWindow, end: number, seed: number, start: number): ScannedGroup | null {
+  const bytes = Buffer.from(window.view(start, end - start))
+  const trailer = readGroupTrailer(bytes, bytes.length, seed)
+  if (trailer === null || trailer.totalBytes !== bytes.length) return null
+  const copyEnd = bytes.length - GROUP_TRAILER_BYTES
+  const entries = readEntries(bytes, copyEnd - trailer.directoryBytes, copyEnd)
+  if (entries === null) return null
+  assert(start + trailer.totalBytes === end, 'a trailer knows the size of its group')
+  const damaged = entries.filter(entry => !isRunWhole(bytes, entry, seed))
+  const bodyBytes = entries.reduce((sum, entry) => sum + (entry.kind === entryKinds.run ? entry.bytes : 0), 0)
+  const receiveMs = entries.reduce((most, entry) => Math.max(most, entry.receiveMs), 0)
+  return { number: trailer.number, lastSynced: 0, receiveMs, position: start, totalBytes: bytes.length, bodyBytes, entries, isWhole: false, damaged }
+}
+
+/** Position of the first block behind `from` at which a group of this slot with number ≥ `number` has a whole header. */
+export function findLaterGroup(window: SlotWindow, from: number, number: number, seed: number): { position: number; header: GroupHeader } | null {
+  for (let position = from; position + GROUP_HEADER_BYTES <= window.sizeBytes; position += BLOCK_BYTES) {
+    const header = groupHeaderAt(window, position, seed)
+    if (header !== null && header.number >= number) return { position, header }
+  }
+  return null
+}
+
+/** End of the first group trailer behind `from` with that number; 0 if there is none. For the last group of a slot. */
+export function findTrailerEnd(window: SlotWindow, from: number, number: number, seed: number): number {
+  for (let end = from + BLOCK_BYTES; end <= window.sizeBytes; end += BLOCK_BYTES) {
+    const tail = window.view(end - GROUP_TRAILER_BYTES, GROUP_TRAILER_BYTES)
+    if (tail.length < GROUP_TRAILER_BYTES || tail.readUInt32BE(16) > end - from) continue
+    const totalBytes = tail.readUInt32BE(20)
+    if (totalBytes !== end - from) continue
+    const trailer = readGroupTrailer(window.view(from, totalBytes), totalBytes, seed)
+    if (trailer !== null && trailer.number === number) return end
+  }
+  return 0
+}

@@ -1,0 +1,163 @@
+/**
+ * The composition root: the only file that builds the whole broker, in the order in which it depends on itself, and
+ * takes it down in the reverse order. Main thread.
+ */
+import { resolve } from 'node:path'
+import { ByteBudget } from './base/byte-budget.ts'
+import type { Logger } from './base/logger.ts'
+import { LocalBroker } from './broker/broker.ts'
+import { LocalEngine, OpenTopics } from './broker/local-engine.ts'
+import type { Settings } from './config/settings.ts'
+import { defaultShardCount } from './config/shards.ts'
+import { Catalog } from './control/catalog.ts'
+import { ChangeTurns } from './control/change-turns.ts'
+import { createEs01Gateway, type Es01Gateway } from './gateway/es01/gateway.ts'
+import { createHttpGateway, type HttpGateway } from './gateway/http/gateway.ts'
+import { ShardSet } from './shards/shard-set.ts'
+import { openStore } from './store/store-client.ts'
+import type { Store } from './store/store.ts'
+
+/** A broker that answers. */
+export interface RunningServer {
+  /** host:port in effect; with port 0 the one the system picked. */
+  readonly httpAddress: string
+  readonly binaryAddress: string | null
+  readonly dataDir: string
+  readonly durability: string
+  readonly shards: number
+  readonly firstStart: boolean
+  readonly engine: 'uws' | 'node'
+  /** For tests and metrics: the shards and what they count. */
+  readonly shardSet: ShardSet
+  /** Answers what is in progress, seals the logs, gives the directory back. */
+  stop(): Promise<void>
+}
+
+/** What is already running, newest last: taken down in reverse when a later part does not start. */
+type Undo = () => Promise<void>
+
+/**
+ * Starts a broker. @returns when it accepts traffic on every listener.
+ * @throws Error with one line for the person who started it.
+ */
+export async function startServer(settings: Settings, logger: Logger): Promise<RunningServer> {
+  const undo: Undo[] = []
+  try {
+    return await build(settings, logger, undo)
+  } catch (error) {
+    for (const step of undo.reverse()) {
+      await step().catch((failure: unknown) => logger.error({ err: failure }, 'a part did not stop after a failed start'))
+    }
+    throw error
+  }
+}
+
+async function build(settings: Settings, logger: Logger, undo: Undo[]): Promise<RunningServer> {
+  const dataDir = resolve(settings.dataDir)
+  const store = await openStore({ dataDir, logger })
+  undo.push(() => store.close())
+  const catalog = new Catalog(store.image)
+  const firstStart = store.image.shardCount === null
+  const shardCount = await placeShards(settings, catalog, store)
+
+  const open = new OpenTopics()
+  for (const topic of catalog.topics) open.set(topic)
+  const shards = new ShardSet({
+    shardCount,
+    placementEpoch: catalog.placement.epoch,
+    directoryOf: shard => `${dataDir}/journal/${String(shard).padStart(3, '0')}`,
+    settings,
+    faultsOf: armedFaults(process.env['MILLRACE_FAULTS']),
+    topics: () => open.all(),
+    logger
+  })
+  undo.push(() => shards.stop())
+  // A quarter of the request memory, so that a few large frames leave room for the many small ones.
+  const oversized = new ByteBudget(Math.floor(settings.requestMemoryBytes / 4))
+  const engine = new LocalEngine(shards, open, oversized)
+  const defaults = {
+    segmentBytes: settings.segmentBytes,
+    tombstoneRetentionMs: settings.defaultTombstoneRetentionMs,
+    partitioner: 'fnv1a'
+  } as const
+  const broker = new LocalBroker({ ...settings, catalog, turns: new ChangeTurns(), store, engine, defaults })
+
+  const started = shards.start()
+  // Its failure is met below; until then it must not count as unhandled.
+  started.catch(() => undefined)
+  const { http, es01, httpAddress, binaryAddress } = await listen(settings, logger, broker, undo)
+  await started
+
+  return {
+    httpAddress,
+    binaryAddress,
+    dataDir,
+    durability: broker.readiness().durability,
+    shards: shardCount,
+    firstStart,
+    engine: http.engine,
+    shardSet: shards,
+    async stop() {
+      broker.beginStop()
+      await Promise.all([http.stop(settings.shutdownTimeoutMs), es01?.stop(settings.shutdownTimeoutMs)])
+      await shards.stop()
+      await store.close()
+    }
+  }
+}
+
+/** The shard count of the directory; chosen and stored at the first start (durability V7). */
+async function placeShards(settings: Settings, catalog: Catalog, store: Store): Promise<number> {
+  const stored = catalog.placement.shardCount
+  if (stored === null) {
+    const shardCount = settings.shards ?? defaultShardCount()
+    const change = { kind: 'placement', shardCount, epoch: 1 } as const
+    await store.commit([change])
+    catalog.apply(change)
+    return shardCount
+  }
+  if (settings.shards !== null && settings.shards !== stored) {
+    throw new Error(
+      `shards is ${settings.shards}, but the data directory was made with ${stored}: changing the count is not available ` +
+        `in this version; set shards to ${stored} or leave it out`
+    )
+  }
+  return stored
+}
+
+interface Listening {
+  readonly http: HttpGateway
+  readonly es01: Es01Gateway | null
+  readonly httpAddress: string
+  readonly binaryAddress: string | null
+}
+
+async function listen(settings: Settings, logger: Logger, broker: LocalBroker, undo: Undo[]): Promise<Listening> {
+  const requestBudget = new ByteBudget(settings.requestMemoryBytes)
+  const replyBudget = new ByteBudget(settings.replyMemoryBytes)
+  const shared = { broker, settings, logger, requestBudget, replyBudget }
+  const http = await createHttpGateway({ ...shared, engine: settings.httpEngine })
+  if (http.engineNote !== null) logger.warn({ cause: http.engineNote }, 'HTTP runs on node:http: uWebSockets.js did not load')
+  const httpAt = await http.listen()
+  undo.push(() => http.stop(0))
+  const httpAddress = showAddress(httpAt)
+  if (settings.bindBinary === null) return { http, es01: null, httpAddress, binaryAddress: null }
+  const es01 = createEs01Gateway(shared)
+  const es01At = await es01.listen()
+  undo.push(() => es01.stop(0))
+  return { http, es01, httpAddress, binaryAddress: showAddress(es01At) }
+}
+
+function showAddress({ host, port }: { host: string; port: number }): string {
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
+}
+
+/** Faults armed by a test: `<shard>/<plan>`, several parted by `;` (disk/fault-plan). */
+function armedFaults(text: string | undefined): (shard: number) => string | null {
+  const plans = new Map<number, string>()
+  for (const item of (text ?? '').split(';').filter(part => part.includes('/'))) {
+    const slash = item.indexOf('/')
+    plans.set(Number(item.slice(0, slash)), item.slice(slash + 1))
+  }
+  return shard => plans.get(shard) ?? null
+}

@@ -1,0 +1,306 @@
+/**
+ * The main thread's end of one incarnation of a shard: its rings, its worker, its requests in progress.
+ * Main thread only. A link is used once: after a death a new one with new rings takes its place.
+ */
+import { MessageChannel, Worker, type MessagePort } from 'node:worker_threads'
+import { siblingModule } from '../base/module-url.ts'
+import { BrokerError, errorCodeOf, type ErrorDetails } from '../model/errors.ts'
+import { limits } from '../model/limits.ts'
+import { Bell, createBell } from '../ring/bell.ts'
+import { RingConsumer, RingProducer, createRing } from '../ring/spsc-ring.ts'
+import { packMessage, unpackMessage } from '../wire/msgpack.ts'
+import { createCounters, readCounters, type ShardCounters } from '../wire/shard/counters.ts'
+import {
+  DESCRIBE_BYTES,
+  OVERSIZED_BYTES,
+  PRODUCE_HEADER_BYTES,
+  READ_BYTES,
+  REPLY_BODY_AT,
+  REPLY_HEADER_BYTES,
+  REPLY_LAST,
+  replyTypes,
+  requestTypes,
+  writtenOf,
+  type ControlMessage,
+  type ShardEvent
+} from '../wire/shard/messages.ts'
+import type { ShardRings, ShardStart } from '../wire/shard/start.ts'
+import { PendingTable, type PendingRequest } from './pending.ts'
+
+/** Room for topics at start, jobs, cancels; its frames are a quarter at most. */
+const CONTROL_RING_BYTES = 1024 * 1024
+
+export interface LinkOptions {
+  readonly shard: number
+  readonly start: Omit<ShardStart, 'rings' | 'doorbell' | 'oversized' | 'shard'>
+  readonly asleep: SharedArrayBuffer
+  readonly requestRingBytes: number
+  readonly readRingBytes: number
+  readonly replyRingBytes: number
+  readonly onDoorbell: () => void
+  readonly onEvent: (event: ShardEvent) => void
+  readonly onExit: (cause: Error | null) => void
+}
+
+/** A produce frame under way: where its bytes go. Filled by the caller, then sealed by the link. */
+export interface ProduceFrame {
+  readonly buffer: Buffer
+  /** Where the records go, in ring layout. */
+  readonly recordsAt: number
+}
+
+export class ShardLink {
+  readonly shard: number
+  readonly requests: RingProducer
+  readonly reads: RingProducer
+  readonly replies: RingConsumer
+  readonly pending = new PendingTable()
+  readonly #control: RingProducer
+  readonly #bell: Bell
+  readonly #rings: ShardRings
+  readonly #worker: Worker
+  readonly #doorbell: MessagePort
+  readonly #oversized: MessagePort
+  readonly #options: LinkOptions
+  /** Control messages that found no room; sent in order before any other. */
+  readonly #controlWaiting: Buffer[] = []
+  #isDirty = false
+
+  constructor(options: LinkOptions) {
+    this.#options = options
+    this.shard = options.shard
+    this.#rings = {
+      requests: createRing(options.requestRingBytes),
+      reads: createRing(options.readRingBytes),
+      control: createRing(CONTROL_RING_BYTES),
+      replies: createRing(options.replyRingBytes),
+      bell: createBell(),
+      asleep: options.asleep,
+      counters: createCounters()
+    }
+    this.requests = new RingProducer(this.#rings.requests)
+    this.reads = new RingProducer(this.#rings.reads)
+    this.replies = new RingConsumer(this.#rings.replies)
+    this.#control = new RingProducer(this.#rings.control)
+    this.#bell = new Bell(this.#rings.bell)
+    const doorbell = new MessageChannel()
+    const oversized = new MessageChannel()
+    this.#doorbell = doorbell.port1
+    this.#oversized = oversized.port1
+    this.#doorbell.on('message', options.onDoorbell)
+    const workerData: ShardStart = {
+      ...options.start,
+      shard: options.shard,
+      rings: this.#rings,
+      doorbell: doorbell.port2,
+      oversized: oversized.port2
+    }
+    this.#worker = new Worker(siblingModule(import.meta.url, '../../workers/shard/entry'), {
+      workerData,
+      transferList: [doorbell.port2, oversized.port2],
+      name: `shard ${options.shard}`
+    })
+    let cause: Error | null = null
+    this.#worker.on('error', error => {
+      cause = error instanceof Error ? error : new Error(String(error))
+    })
+    this.#worker.on('exit', () => {
+      this.#doorbell.close()
+      this.#oversized.close()
+      options.onExit(cause)
+    })
+  }
+
+  get counters(): ShardCounters {
+    return readCounters(this.#rings.counters)
+  }
+
+  /** Largest produce message that enters the ring as it is. */
+  get frameBytesMax(): number {
+    return this.requests.frameBytesMax
+  }
+
+  /**
+   * Sets room aside for a produce of `recordsBytes`; several links may be asked before any is filled.
+   * @returns false: no room. Nothing is visible before publish(); undoProduce takes the last one back.
+   */
+  reserveProduce(recordsBytes: number): boolean {
+    const bytes = PRODUCE_HEADER_BYTES + recordsBytes
+    const wanted = bytes > this.frameBytesMax ? OVERSIZED_BYTES : bytes
+    this.#reservedAt = this.requests.reserve(wanted)
+    if (this.#reservedAt >= 0) return true
+    this.requests.askForRoom()
+    this.#reservedAt = this.requests.reserve(wanted)
+    return this.#reservedAt >= 0
+  }
+  #reservedAt = -1
+
+  /** Takes back a reservation. @param position requests.position() before it. */
+  undoProduce(position: number): void {
+    this.requests.abandonTo(position)
+  }
+
+  /** Where the records of the reserved produce go: the ring, or shared memory of its own for a large one. */
+  beginProduce(recordsBytes: number): ProduceFrame {
+    const bytes = PRODUCE_HEADER_BYTES + recordsBytes
+    if (bytes <= this.frameBytesMax) {
+      return { buffer: this.requests.buffer, recordsAt: this.#reservedAt + PRODUCE_HEADER_BYTES }
+    }
+    return { buffer: Buffer.from(new SharedArrayBuffer(bytes)), recordsAt: PRODUCE_HEADER_BYTES }
+  }
+
+  /** Completes a produce whose records are in place. The shard sees it after publish(). */
+  endProduce(frame: ProduceFrame, firstHandle: number, count: number, recordsBytes: number, request: PendingRequest): void {
+    const { buffer } = frame
+    const at = frame.recordsAt - PRODUCE_HEADER_BYTES
+    const id = this.pending.add(request)
+    request.endPosition = this.requests.position()
+    buffer.writeUInt32BE(requestTypes.produce << 24, at)
+    buffer.writeUInt32BE(id, at + 4)
+    buffer.writeUInt32BE(firstHandle, at + 8)
+    buffer.writeUInt32BE(count, at + 12)
+    buffer.writeUInt32BE(recordsBytes, at + 16)
+    if (buffer !== this.requests.buffer) {
+      // The memory is posted before its ring entry is published: the shard finds it there (architecture, Rings).
+      this.#oversized.postMessage(buffer.buffer)
+      const entry = this.requests.buffer
+      entry.writeUInt32BE(requestTypes.oversized << 24, this.#reservedAt)
+      entry.writeUInt32BE(id, this.#reservedAt + 4)
+      entry.writeUInt32BE(PRODUCE_HEADER_BYTES + recordsBytes, this.#reservedAt + 8)
+    }
+    this.#isDirty = true
+  }
+
+  /** @returns false: no room in the reads ring; nothing was asked. */
+  sendRead(
+    read: { handle: number; partition: number; offsetHigh: number; offsetLow: number; maxRecords: number; maxBytes: number; format: number },
+    request: PendingRequest
+  ): boolean {
+    const at = this.#reserveRead(READ_BYTES)
+    if (at < 0) return false
+    const buffer = this.reads.buffer
+    buffer.writeUInt32BE((requestTypes.read << 24) | (read.format << 16), at)
+    buffer.writeUInt32BE(this.pending.add(request), at + 4)
+    buffer.writeUInt32BE(read.handle, at + 8)
+    buffer.writeUInt32BE(read.partition, at + 12)
+    buffer.writeUInt32BE(read.offsetHigh, at + 16)
+    buffer.writeUInt32BE(read.offsetLow, at + 20)
+    buffer.writeUInt32BE(read.maxRecords, at + 24)
+    buffer.writeUInt32BE(read.maxBytes, at + 28)
+    return true
+  }
+
+  /** @returns false: no room in the reads ring; nothing was asked. */
+  sendDescribe(firstHandle: number, partitionCount: number, request: PendingRequest): boolean {
+    const at = this.#reserveRead(DESCRIBE_BYTES)
+    if (at < 0) return false
+    const buffer = this.reads.buffer
+    buffer.writeUInt32BE(requestTypes.describe << 24, at)
+    buffer.writeUInt32BE(this.pending.add(request), at + 4)
+    buffer.writeUInt32BE(firstHandle, at + 8)
+    buffer.writeUInt32BE(partitionCount, at + 12)
+    return true
+  }
+
+  #reserveRead(bytes: number): number {
+    let at = this.reads.reserve(bytes)
+    if (at < 0) {
+      this.reads.askForRoom()
+      at = this.reads.reserve(bytes)
+    }
+    if (at >= 0) this.#isDirty = true
+    return at
+  }
+
+  /** Sends a control message and rings at once. @returns resolves when the shard acknowledged it. */
+  control(make: (id: number) => ControlMessage): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const id = this.pending.add({ endPosition: -1, onReply: () => resolve(), onFailure: reject })
+      this.#controlWaiting.push(packMessage(make(id)))
+      this.#isDirty = true
+      this.publish()
+    })
+  }
+
+  /** Makes everything sent so far visible and rings the bell, once. */
+  publish(): void {
+    if (!this.#isDirty) return
+    this.#isDirty = false
+    this.#moveControl()
+    this.requests.publish()
+    this.reads.publish()
+    this.#bell.ring()
+  }
+
+  #moveControl(): void {
+    let moved = 0
+    for (const message of this.#controlWaiting) {
+      const at = this.#control.reserve(message.length)
+      if (at < 0) {
+        this.#control.askForRoom()
+        this.#isDirty = true
+        break
+      }
+      message.copy(this.#control.buffer, at)
+      moved++
+    }
+    this.#controlWaiting.splice(0, moved)
+    if (moved > 0) this.#control.publish()
+  }
+
+  /** Delivers replies up to about `budgetBytes`. @returns whether the ring was emptied. */
+  drain(budgetBytes: number): boolean {
+    const { replies } = this
+    let left = budgetBytes
+    let isEmpty = false
+    while (left > 0) {
+      const at = replies.next()
+      if (at < 0) {
+        isEmpty = true
+        break
+      }
+      left -= replies.length
+      this.#deliver(replies.buffer, at, at + replies.length)
+    }
+    // A shard that had no room for a reply is told that there is some.
+    if (replies.release()) this.#bell.ring()
+    return isEmpty
+  }
+
+  #deliver(bytes: Buffer, start: number, end: number): void {
+    const type = bytes[start] as number
+    if (type === replyTypes.event) {
+      this.#options.onEvent(unpackMessage(bytes, start + REPLY_HEADER_BYTES, end) as ShardEvent)
+      return
+    }
+    const id = bytes.readUInt32BE(start + 4)
+    const isLast = ((bytes[start + 1] as number) & REPLY_LAST) !== 0
+    const request = this.pending.get(id)
+    if (isLast) this.pending.remove(id)
+    if (type === replyTypes.failed) request.onFailure(failureOf(bytes, start, end))
+    else request.onReply(type, bytes, start, end, isLast)
+  }
+
+  /** Fails everything in progress after the thread ended (architecture, A shard dies). Replies already sent come first. */
+  failAll(): void {
+    while (!this.drain(Number.MAX_SAFE_INTEGER));
+    for (const request of this.pending.takeAll()) {
+      const wasTaken = request.endPosition >= 0 && this.requests.hasConsumed(request.endPosition)
+      const code = wasTaken ? 'SHARD_DIED' : 'SHARD_DOWN'
+      request.onFailure(new BrokerError(code, { shard: this.shard }))
+    }
+  }
+
+  /** Ends the thread without asking it. */
+  async terminate(): Promise<void> {
+    await this.#worker.terminate()
+  }
+}
+
+function failureOf(bytes: Buffer, start: number, end: number): BrokerError {
+  const details = unpackMessage(bytes, start + REPLY_BODY_AT, end) as ErrorDetails
+  return new BrokerError(errorCodeOf(bytes.readUInt16BE(start + 8)), details, { written: writtenOf(bytes[start + 10] as number) })
+}
+
+/** Topics of one control message: keeps it far below a quarter of the control ring. */
+export const CONTROL_TOPICS_MAX = Math.min(500, limits.topicsMax)

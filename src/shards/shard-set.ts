@@ -1,0 +1,332 @@
+/**
+ * All shards, as the rest of the main thread sees them: publishes requests, delivers replies, starts shards again when
+ * they die. Main thread only.
+ *
+ * Never stuck: main empties reply rings at once and never waits for a ring. A delivery that hits its bound goes on in
+ * setImmediate with the asleep flag down; one that finds all rings empty raises the flag, looks once more, then returns.
+ */
+import { assert } from '../base/assert.ts'
+import type { Logger } from '../base/logger.ts'
+import { BrokerError } from '../model/errors.ts'
+import { shardOf } from '../model/ids.ts'
+import { AsleepFlag, createAsleepFlag } from '../ring/bell.ts'
+import type { ShardEvent, ShardTopic } from '../wire/shard/messages.ts'
+import type { ShardStart } from '../wire/shard/start.ts'
+import { SlotFiller } from './slot-filler.ts'
+import { CONTROL_TOPICS_MAX, ShardLink } from './shard-link.ts'
+
+/** Bytes of replies that one delivery takes from a ring before the event loop gets a turn. */
+const DELIVERY_BYTES = 2 * 1024 * 1024
+/** Waits between restarts of a shard that keeps dying; after the last one it stays down until the process restarts. */
+const RESTART_WAITS_MS = [0, 100, 400, 1600, 6400]
+/** A shard that ran this long has earned a fresh start of the count. */
+const RESTART_FORGIVEN_MS = 60_000
+
+export interface ShardSetOptions {
+  readonly shardCount: number
+  readonly placementEpoch: number
+  /** Directory of a shard's journal. */
+  readonly directoryOf: (shard: number) => string
+  readonly settings: {
+    readonly journalSlotBytes: number
+    readonly journalFirstSlotBytes: number
+    readonly journalFillAheadBytes: number
+    readonly encodeBufferBytes: number
+    readonly flushEveryRecords: number
+    readonly flushIntervalMs: number
+    readonly requestRingBytes: number
+    readonly readRingBytes: number
+    readonly replyRingBytes: number
+  }
+  /** Faults for one shard, armed by tests; null: none. */
+  readonly faultsOf: (shard: number) => string | null
+  /** The topics that exist now: opened on every shard that starts. */
+  readonly topics: () => ShardTopic[]
+  readonly logger: Logger
+}
+
+interface ShardState {
+  link: ShardLink | null
+  /** Recovered and all topics opened. */
+  isReady: boolean
+  deaths: number
+  startedAtMs: number
+  /** Down for good: why. */
+  red: string | null
+  restartTimer: NodeJS.Timeout | null
+}
+
+export class ShardSet {
+  readonly shardCount: number
+  readonly #options: ShardSetOptions
+  readonly #states: ShardState[]
+  readonly #asleepMemory = createAsleepFlag()
+  readonly #asleep = new AsleepFlag(this.#asleepMemory)
+  readonly #filler: SlotFiller
+  readonly #hooks: (() => void)[] = []
+  #roomWaiters: (() => void)[] = []
+  #isDelivering = false
+  #isDeliveryDue = false
+  #isTurnDue = false
+  #isStopping = false
+
+  constructor(options: ShardSetOptions) {
+    this.#options = options
+    this.shardCount = options.shardCount
+    this.#states = Array.from({ length: options.shardCount }, () => ({
+      link: null,
+      isReady: false,
+      deaths: 0,
+      startedAtMs: 0,
+      red: null,
+      restartTimer: null
+    }))
+    this.#filler = new SlotFiller(options.logger, (shard, files) => this.#slotsFilled(shard, files))
+  }
+
+  /** Starts every shard. @returns resolves when all are ready; rejects with what an operator must know. */
+  async start(): Promise<void> {
+    await Promise.all(this.#states.map((_, shard) => this.#spawn(shard)))
+  }
+
+  /** The link of the shard that owns a handle, if it is ready. */
+  linkOf(handle: number): ShardLink | null {
+    return this.link(shardOf(handle, this.shardCount))
+  }
+
+  link(shard: number): ShardLink | null {
+    const state = this.#states[shard]
+    return state !== undefined && state.isReady ? state.link : null
+  }
+
+  /** What is wrong, one sentence a shard; empty when all are ready. */
+  problems(): string[] {
+    return this.#states.flatMap((state, shard) => {
+      if (state.red !== null) return [`shard ${shard} is down: ${state.red}`]
+      return state.isReady ? [] : [`shard ${shard} is recovering its log`]
+    })
+  }
+
+  links(): ShardLink[] {
+    return this.#states.flatMap(state => (state.link === null ? [] : [state.link]))
+  }
+
+  /** Sends a control message to every shard that is up and waits for all. One that dies meanwhile opens anew. */
+  async broadcast(send: (link: ShardLink) => Promise<void>): Promise<void> {
+    const sent = await Promise.allSettled(this.links().map(send))
+    for (const result of sent) {
+      // A shard that died is given the present topics when it starts again: for it the change has happened.
+      if (result.status === 'rejected' && !isShardLoss(result.reason)) throw result.reason
+    }
+  }
+
+  /** Publishes what was sent and delivers what waits. */
+  turn(): void {
+    this.#isTurnDue = false
+    for (const state of this.#states) state.link?.publish()
+    this.#deliver()
+  }
+
+  /** Sees to it that turn() happens in this tick at the latest. */
+  turnSoon(): void {
+    if (this.#isTurnDue) return
+    this.#isTurnDue = true
+    queueMicrotask(() => {
+      if (this.#isTurnDue) this.turn()
+    })
+  }
+
+  whenRoom(callback: () => void): void {
+    this.#roomWaiters.push(callback)
+  }
+
+  onDelivered(hook: () => void): void {
+    this.#hooks.push(hook)
+  }
+
+  /** Lets every shard finish what it accepted and seal its log. Nothing may be sent afterwards. */
+  async stop(): Promise<void> {
+    this.#isStopping = true
+    for (const state of this.#states) if (state.restartTimer !== null) clearTimeout(state.restartTimer)
+    await this.#filler.stop()
+    await Promise.all(
+      this.#states.map(async state => {
+        const { link } = state
+        if (link === null) return
+        if (!state.isReady) return link.terminate()
+        const stopped = new Promise<void>(resolve => this.#exitWaiters.push({ link, resolve }))
+        await link.control(id => ({ kind: 'stop', id })).catch(rethrowUnlessLost)
+        await stopped
+      })
+    )
+  }
+  readonly #exitWaiters: { link: ShardLink; resolve: () => void }[] = []
+
+  /** Counters of all shards that run, by shard. */
+  counters(): { shard: number; counters: ShardLink['counters'] }[] {
+    return this.links().map(link => ({ shard: link.shard, counters: link.counters }))
+  }
+
+  #spawn(shard: number): Promise<void> {
+    const { settings, placementEpoch, directoryOf, faultsOf, logger } = this.#options
+    const state = this.#state(shard)
+    return new Promise((resolve, reject) => {
+      const start: Omit<ShardStart, 'rings' | 'doorbell' | 'oversized' | 'shard'> = {
+        placementEpoch,
+        directory: directoryOf(shard),
+        slotBytes: settings.journalSlotBytes,
+        firstSlotBytes: settings.journalFirstSlotBytes,
+        fillAheadBytes: settings.journalFillAheadBytes,
+        encodeBufferBytes: settings.encodeBufferBytes,
+        flushEveryRecords: settings.flushEveryRecords,
+        flushIntervalMs: settings.flushIntervalMs,
+        faults: faultsOf(shard)
+      }
+      const link: ShardLink = new ShardLink({
+        shard,
+        start,
+        asleep: this.#asleepMemory,
+        requestRingBytes: settings.requestRingBytes,
+        readRingBytes: settings.readRingBytes,
+        replyRingBytes: settings.replyRingBytes,
+        onDoorbell: () => this.#deliver(),
+        onEvent: event => {
+          if (event.kind !== 'recovered') return this.#handleEvent(shard, event)
+          logger.info({ shard, ...event.report }, 'shard recovered its log')
+          this.#openTopics(state, link).then(resolve, reject)
+        },
+        onExit: cause => {
+          this.#shardExited(shard, link, cause)
+          reject(startFailure(shard, cause))
+        }
+      })
+      state.link = link
+      state.startedAtMs = performance.now()
+      // Raises the asleep flag over the new ring: its first reply must ring.
+      this.#deliver()
+    })
+  }
+
+  async #openTopics(state: ShardState, link: ShardLink): Promise<void> {
+    // Opening is repeatable, so a topic made meanwhile may be opened twice.
+    const topics = this.#options.topics()
+    for (let from = 0; from < topics.length; from += CONTROL_TOPICS_MAX) {
+      const part = topics.slice(from, from + CONTROL_TOPICS_MAX)
+      await link.control(id => ({ kind: 'open', id, topics: part }))
+    }
+    if (state.link === link) state.isReady = true
+  }
+
+  #handleEvent(shard: number, event: Exclude<ShardEvent, { kind: 'recovered' }>): void {
+    const { logger } = this.#options
+    switch (event.kind) {
+      case 'log':
+        logger[event.level]({ shard, ...event.fields }, event.message)
+        break
+      case 'poisoned':
+        logger.error({ shard, cause: event.cause }, 'shard stops: its disk failed; it restarts by its recovery rules')
+        break
+      case 'slots-wanted':
+        this.#filler.fill(shard, this.#options.directoryOf(shard), event.files)
+        break
+    }
+  }
+
+  #slotsFilled(shard: number, files: readonly { name: string; bytes: number }[]): void {
+    const link = this.#state(shard).link
+    if (link === null || this.#isStopping) return
+    link.control(id => ({ kind: 'slots-filled', id, files })).catch(rethrowUnlessLost)
+    this.#options.logger.debug({ shard, bytes: files.reduce((sum, file) => sum + file.bytes, 0) }, 'slots filled')
+  }
+
+  #shardExited(shard: number, link: ShardLink, cause: Error | null): void {
+    const state = this.#state(shard)
+    assert(state.link === link, 'a shard has one link at a time')
+    state.isReady = false
+    state.link = null
+    link.failAll()
+    this.#runHooks()
+    for (const waiter of this.#exitWaiters) if (waiter.link === link) waiter.resolve()
+    if (this.#isStopping) return
+    this.#options.logger.error({ shard, err: cause ?? undefined }, 'shard ended')
+    if (performance.now() - state.startedAtMs > RESTART_FORGIVEN_MS) state.deaths = 0
+    const waitMs = RESTART_WAITS_MS[state.deaths++]
+    if (waitMs === undefined || isOperatorsBusiness(cause)) {
+      state.red = cause?.message ?? 'it ended without a reason'
+      this.#options.logger.error({ shard }, 'shard stays down: it needs an operator')
+      return
+    }
+    state.restartTimer = setTimeout(() => {
+      // The filler's jobs for the dead incarnation end first: two must never write one file.
+      void this.#filler
+        .cancel(shard)
+        .then(() => this.#spawn(shard))
+        .catch((error: unknown) => this.#options.logger.error({ shard, err: error }, 'shard did not start'))
+    }, waitMs)
+  }
+
+  #state(shard: number): ShardState {
+    const state = this.#states[shard]
+    assert(state !== undefined, 'a shard that exists')
+    return state
+  }
+
+  /** Delivers replies of all shards in turn. */
+  #deliver(): void {
+    if (this.#isDelivering) {
+      this.#isDeliveryDue = true
+      return
+    }
+    this.#isDelivering = true
+    this.#asleep.lower()
+    let isEmpty = this.#drainAll()
+    if (isEmpty) {
+      this.#asleep.raise()
+      // A reply published before the flag was up rang no doorbell: look once more.
+      if (this.links().some(link => !link.replies.isEmpty())) {
+        this.#asleep.lower()
+        isEmpty = false
+      }
+    }
+    this.#isDelivering = false
+    this.#runHooks()
+    if (!isEmpty || this.#isDeliveryDue) {
+      this.#isDeliveryDue = false
+      setImmediate(() => this.#deliver())
+    }
+  }
+
+  #drainAll(): boolean {
+    let isEmpty = true
+    for (const state of this.#states) if (state.link !== null && !state.link.drain(DELIVERY_BYTES)) isEmpty = false
+    return isEmpty
+  }
+
+  #runHooks(): void {
+    if (this.#roomWaiters.length > 0) {
+      const waiters = this.#roomWaiters
+      this.#roomWaiters = []
+      for (const waiter of waiters) waiter()
+      // What they submitted is published: they wait for nothing else in this tick.
+      for (const state of this.#states) state.link?.publish()
+    }
+    for (const hook of this.#hooks) hook()
+  }
+}
+
+function isShardLoss(error: unknown): boolean {
+  return error instanceof BrokerError && (error.code === 'SHARD_DIED' || error.code === 'SHARD_DOWN')
+}
+
+function rethrowUnlessLost(error: unknown): void {
+  if (!isShardLoss(error)) throw error
+}
+
+/** What recovery said an operator must decide comes across the thread as a message with this name. */
+function isOperatorsBusiness(cause: Error | null): boolean {
+  return cause?.name === 'BrokerError'
+}
+
+function startFailure(shard: number, cause: Error | null): Error {
+  return new Error(`shard ${shard} did not start: ${cause?.message ?? 'it ended'}`, { cause })
+}

@@ -1,0 +1,134 @@
+/**
+ * Encodes records from the ring layout (model/requests.ts) straight into RecordBatch v2. Runs in the shard, once per
+ * record: no allocation, each key and each value copied once, by copyBytes.
+ *
+ * A batch is made in place: leave BATCH_HEADER_BYTES, write records one behind another, then seal. Every batch made here is
+ * uncompressed, without headers, with one timestamp for all its records and consecutive offsets from the base offset.
+ * The caller has checked lengths (limits) and room (recordBytes); nothing here reads or writes past them.
+ */
+import { assert } from '../../base/assert.ts'
+import { copyBytes } from '../../base/copy.ts'
+import { crc32c } from '../../base/crc32c.ts'
+import { readI32, write64, writeU16, writeU32 } from '../primitives/u64.ts'
+import { varintBytes, writeVarint } from '../primitives/varint.ts'
+import {
+  ATTRIBUTES_AT,
+  BASE_OFFSET_AT,
+  BASE_SEQUENCE_AT,
+  BASE_TIMESTAMP_AT,
+  BATCH_HEADER_BYTES,
+  BATCH_LENGTH_AT,
+  BATCH_LENGTH_BASE,
+  CRC_AT,
+  LAST_OFFSET_DELTA_AT,
+  LEADER_EPOCH_AT,
+  MAGIC,
+  MAGIC_AT,
+  MAX_TIMESTAMP_AT,
+  PRODUCER_EPOCH_AT,
+  PRODUCER_ID_AT,
+  RECORD_COUNT_AT
+} from './layout.ts'
+
+export { BATCH_HEADER_BYTES } from './layout.ts'
+
+/** Bytes of a record in ring layout beside key and value: key_len, value_len, partition, sequence. */
+export const RING_RECORD_FIXED_BYTES = 20
+
+/** Length of the key of the ring record at source[at…]; −1: none. */
+export function ringKeyLength(source: Uint8Array, at: number): number {
+  return readI32(source, at)
+}
+
+/** Length of the value of the ring record at source[at…], whose key length is given. */
+export function ringValueLength(source: Uint8Array, at: number, keyLength: number): number {
+  return readI32(source, at + 4 + (keyLength > 0 ? keyLength : 0))
+}
+
+/** Body of a record: attributes, timestamp delta 0 and header count 0 (a byte each), offset delta, key, value. */
+function bodyBytes(offsetDelta: number, keyLength: number, valueLength: number): number {
+  let bytes = 3 + varintBytes(offsetDelta)
+  bytes += keyLength < 0 ? 1 : varintBytes(keyLength) + keyLength
+  bytes += valueLength === 0 ? 1 : varintBytes(valueLength) + valueLength
+  return bytes
+}
+
+/**
+ * Bytes of one record as writeRecord writes it.
+ *
+ * @param keyLength −1: no key. 0 is an empty key, which is a key.
+ * @param valueLength 0 is stored as null: over HTTP and ES01 an empty value is a tombstone.
+ */
+export function recordBytes(offsetDelta: number, keyLength: number, valueLength: number): number {
+  const body = bodyBytes(offsetDelta, keyLength, valueLength)
+  return varintBytes(body) + body
+}
+
+/**
+ * Writes one record at target[at…].
+ *
+ * @param offsetDelta offset of the record less the batch's base offset.
+ * @param source bytes with the record in ring layout, its key_len at source[sourceAt]; borrowed until return.
+ * @returns the position after the record: at + recordBytes(…).
+ */
+export function writeRecord(target: Buffer, at: number, offsetDelta: number, source: Buffer, sourceAt: number): number {
+  const keyLength = readI32(source, sourceAt)
+  const keyAt = sourceAt + 4
+  const valueLengthAt = keyLength > 0 ? keyAt + keyLength : keyAt
+  const valueLength = readI32(source, valueLengthAt)
+  assert(keyLength >= -1 && valueLength >= 0, 'a ring record has lengths from 0, or −1 for no key')
+  let to = writeVarint(target, at, bodyBytes(offsetDelta, keyLength, valueLength))
+  target[to] = 0
+  target[to + 1] = 0
+  to = writeVarint(target, to + 2, offsetDelta)
+  to = writeVarint(target, to, keyLength)
+  if (keyLength > 0) to = copyBytes(source, keyAt, valueLengthAt, target, to)
+  if (valueLength > 0) {
+    to = writeVarint(target, to, valueLength)
+    to = copyBytes(source, valueLengthAt + 4, valueLengthAt + 4 + valueLength, target, to)
+  } else {
+    to = writeVarint(target, to, -1)
+  }
+  target[to] = 0
+  return to + 1
+}
+
+/** What the header of a batch says beside its length and its checksum. */
+export interface BatchFields {
+  /** Offset of the first record. */
+  readonly baseOffset: number
+  readonly leaderEpoch: number
+  /** Of all records, ms since the Unix epoch. */
+  readonly timestampMs: number
+  /** At least 1; the records carry the offset deltas 0 … recordCount − 1. */
+  readonly recordCount: number
+}
+
+/**
+ * Writes the header of the batch target[start, end) whose records are in place, and its CRC.
+ *
+ * @cost one pass over the batch for the CRC.
+ */
+export function sealBatch(target: Buffer, start: number, end: number, fields: BatchFields): void {
+  assert(start >= 0 && end <= target.length && end > start + BATCH_HEADER_BYTES, 'a batch must have records')
+  assert(fields.recordCount > 0, 'a batch must have records')
+  placeBatch(target, start, fields.baseOffset, fields.leaderEpoch)
+  writeU32(target, start + BATCH_LENGTH_AT, end - start - BATCH_LENGTH_BASE)
+  target[start + MAGIC_AT] = MAGIC
+  writeU16(target, start + ATTRIBUTES_AT, 0)
+  writeU32(target, start + LAST_OFFSET_DELTA_AT, fields.recordCount - 1)
+  write64(target, start + BASE_TIMESTAMP_AT, fields.timestampMs)
+  write64(target, start + MAX_TIMESTAMP_AT, fields.timestampMs)
+  write64(target, start + PRODUCER_ID_AT, -1)
+  writeU16(target, start + PRODUCER_EPOCH_AT, -1)
+  writeU32(target, start + BASE_SEQUENCE_AT, -1)
+  writeU32(target, start + RECORD_COUNT_AT, fields.recordCount)
+  writeU32(target, start + CRC_AT, crc32c(target, start + ATTRIBUTES_AT, end))
+}
+
+/** Gives the batch at target[start…] another place in the log. The CRC covers neither field and stays right. */
+export function placeBatch(target: Buffer, start: number, baseOffset: number, leaderEpoch: number): void {
+  assert(baseOffset >= 0, 'offsets begin at 0')
+  write64(target, start + BASE_OFFSET_AT, baseOffset)
+  writeU32(target, start + LEADER_EPOCH_AT, leaderEpoch)
+}

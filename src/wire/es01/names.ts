@@ -1,0 +1,33 @@
+/**
+ * Names in frames: UTF-8 bytes to strings, checked. A listener reads the same few topics over and over, so a small
+ * table remembers strings by their bytes. One owner per instance; any thread.
+ */
+import { isUtf8 } from 'node:buffer'
+
+/** Slots of the table, a power of two: a collision only costs the decoding. */
+const SLOTS = 64
+/** Longer names are no valid topics: they are decoded for the error text and not remembered. */
+const REMEMBERED_BYTES_MAX = 256
+
+export class NameReader {
+  readonly #bytes: (Buffer | undefined)[] = new Array<Buffer | undefined>(SLOTS).fill(undefined)
+  readonly #texts: string[] = new Array<string>(SLOTS).fill('')
+
+  /** @returns the name in bytes[start, end), or null if it is not UTF-8. @cost no allocation for a remembered name. */
+  read(bytes: Buffer, start: number, end: number): string | null {
+    const length = end - start
+    if (length === 0) return ''
+    const slot = (length * 31 + (bytes[start] as number) * 7 + (bytes[end - 1] as number)) & (SLOTS - 1)
+    const known = this.#bytes[slot]
+    if (known !== undefined && known.length === length && known.compare(bytes, start, end) === 0) {
+      return this.#texts[slot] as string
+    }
+    if (!isUtf8(bytes.subarray(start, end))) return null
+    const text = bytes.toString('utf8', start, end)
+    if (length <= REMEMBERED_BYTES_MAX) {
+      this.#bytes[slot] = Buffer.from(bytes.subarray(start, end))
+      this.#texts[slot] = text
+    }
+    return text
+  }
+}

@@ -1,0 +1,45 @@
+/**
+ * Plain counters of a shard in shared memory: the shard thread writes, main reads at scrape time.
+ * A Float64Array over a SharedArrayBuffer; a value may be a moment old, never torn on the 64-bit machines we run on.
+ */
+export const shardCounters = [
+  'groups',
+  'syncs',
+  'journalBytes',
+  'records',
+  'recordBytes',
+  'batches',
+  'syncNs',
+  'writeNs',
+  'encodeNs',
+  'reads',
+  'readRecords',
+  'readBytesMemory',
+  'readBytesDisk',
+  'copiedBytes',
+  'slotsRolled',
+  'slotsUnfilled',
+  'loopTurns',
+  'waits',
+  'diskFull',
+  'quarantinedRuns'
+] as const
+export type ShardCounter = (typeof shardCounters)[number]
+
+export type ShardCounters = { [Name in ShardCounter]: number }
+
+/** Index of each counter in the shared array. */
+export const counterIndex = Object.fromEntries(shardCounters.map((name, index) => [name, index])) as Record<
+  ShardCounter,
+  number
+>
+
+export function createCounters(): SharedArrayBuffer {
+  return new SharedArrayBuffer(shardCounters.length * 8)
+}
+
+/** A snapshot of all counters. */
+export function readCounters(shared: SharedArrayBuffer): ShardCounters {
+  const values = new Float64Array(shared)
+  return Object.fromEntries(shardCounters.map((name, index) => [name, values[index] ?? 0])) as ShardCounters
+}

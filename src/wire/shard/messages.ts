@@ -1,0 +1,94 @@
+/**
+ * The messages between the main thread and a shard worker: layouts only, all integers big-endian.
+ *
+ * Requests ring and reads ring (main → shard), control lane (main → shard, msgpack), replies ring (shard → main).
+ * A record travels in the ring layout of model/requests.ts.
+ */
+import type { ErrorDetails, Written } from '../../model/errors.ts'
+
+/**
+ * Requests ring.
+ *
+ *   PRODUCE   0 u8 type=1 · 1 u8 0 · 2 u16 0 · 4 u32 request id · 8 u32 first handle of the topic
+ *             12 u32 record count · 16 u32 bytes of records · 20 records
+ *   OVERSIZED 0 u8 type=2 · 4 u32 request id · 8 u32 byte length; the PRODUCE message itself was posted before as
+ *             shared memory, in the same order as the entries
+ *
+ * Reads ring.
+ *
+ *   READ      0 u8 type=3 · 1 u8 format · 4 u32 request id · 8 u32 handle · 12 u32 partition
+ *             16 u32 offset, high half · 20 u32 low half · 24 u32 max records · 28 u32 max bytes      (32 bytes)
+ *   DESCRIBE  0 u8 type=4 · 4 u32 request id · 8 u32 first handle · 12 u32 partition count            (16 bytes)
+ */
+export const requestTypes = { produce: 1, oversized: 2, read: 3, describe: 4 } as const
+export const PRODUCE_HEADER_BYTES = 20
+export const OVERSIZED_BYTES = 12
+export const READ_BYTES = 32
+export const DESCRIBE_BYTES = 16
+
+/**
+ * Replies ring. All begin with: 0 u8 type · 1 u8 flags (1 = last of its request) · 2 u16 0 · 4 u32 request id
+ *
+ *   PRODUCED   8 u32 count · 12 results, RESULT_BYTES each (the payload of an ES01 0x81 frame starts at 8)
+ *   FAILED     8 u16 error number · 10 u8 written (0 no, 1 yes, 2 unknown) · 11 u8 0 · 12 details, msgpack
+ *   READ_CHUNK 8 u32 bytes of the whole answer · 12 bytes
+ *   DESCRIBED  8 entries: partition u32 · segment count u32 · start u64 · end u64 · size u64          (32 bytes each)
+ *   ACK        8 payload, msgpack (answers a control message by its id)
+ *   EVENT      8 a ShardEvent, msgpack; request id 0
+ */
+export const replyTypes = { produced: 1, failed: 2, readChunk: 3, described: 4, ack: 5, event: 6 } as const
+export const REPLY_LAST = 1
+export const REPLY_HEADER_BYTES = 8
+export const REPLY_BODY_AT = 12
+export const DESCRIBED_ENTRY_BYTES = 32
+
+const writtenByNumber: readonly Written[] = ['no', 'yes', 'unknown']
+
+export function writtenNumber(written: Written): number {
+  return writtenByNumber.indexOf(written)
+}
+
+/** Numbers this version does not know mean unknown: the cautious reading. */
+export function writtenOf(number: number): Written {
+  return writtenByNumber[number] ?? 'unknown'
+}
+
+/** What a shard needs to know of a topic. segmentBytes is the effective one, at most 2^31 − 1. */
+export interface ShardTopic {
+  readonly firstHandle: number
+  readonly partitionCount: number
+  readonly segmentBytes: number
+}
+
+/** Control lane. `id` is answered by an ACK, or by FAILED. */
+export type ControlMessage =
+  | { readonly kind: 'open'; readonly id: number; readonly topics: readonly ShardTopic[] }
+  | { readonly kind: 'configure'; readonly id: number; readonly topic: ShardTopic }
+  | { readonly kind: 'drop'; readonly id: number; readonly firstHandle: number; readonly partitionCount: number }
+  | { readonly kind: 'slots-filled'; readonly id: number; readonly files: readonly { readonly name: string; readonly bytes: number }[] }
+  /** Ends the thread after what is in progress: seals the open slot, then acknowledges. */
+  | { readonly kind: 'stop'; readonly id: number }
+
+/** What a shard says unasked. */
+export type ShardEvent =
+  | { readonly kind: 'recovered'; readonly report: RecoveryReport }
+  | { readonly kind: 'log'; readonly level: 'debug' | 'info' | 'warn' | 'error'; readonly message: string; readonly fields: Record<string, unknown> }
+  /** Asks the filler for a file of this many zero bytes under this name. */
+  | { readonly kind: 'slots-wanted'; readonly files: readonly { readonly name: string; readonly bytes: number }[] }
+  /** The shard ends itself because its disk can no longer be trusted; it restarts through recovery. */
+  | { readonly kind: 'poisoned'; readonly cause: string }
+
+/** What recovery found, for the log and for readiness. */
+export interface RecoveryReport {
+  readonly slots: number
+  readonly groups: number
+  readonly scannedBytes: number
+  readonly cutGroups: number
+  readonly copiedGroups: number
+  readonly quarantinedRuns: number
+  readonly unknownHandles: readonly number[]
+  readonly milliseconds: number
+}
+
+/** Details that cross a ring are plain. */
+export type WireDetails = ErrorDetails

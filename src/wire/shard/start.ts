@@ -1,0 +1,33 @@
+/** What a shard worker is started with: its workerData. Plain values, shared memory, and two ports. */
+import type { MessagePort } from 'node:worker_threads'
+
+export interface ShardStart {
+  readonly shard: number
+  readonly placementEpoch: number
+  /** Absolute path of this shard's journal. */
+  readonly directory: string
+  readonly slotBytes: number
+  readonly firstSlotBytes: number
+  readonly fillAheadBytes: number
+  readonly encodeBufferBytes: number
+  readonly flushEveryRecords: number
+  readonly flushIntervalMs: number
+  readonly rings: ShardRings
+  /** Shard → main: rung when main has raised its asleep flag. */
+  readonly doorbell: MessagePort
+  /** Main → shard: shared memory of frames too large for the ring, read synchronously when the ring names one. */
+  readonly oversized: MessagePort
+  /** Faults armed by a test (disk/fault-plan), or null. */
+  readonly faults: string | null
+}
+
+/** Shared memory of one incarnation of a shard. */
+export interface ShardRings {
+  readonly requests: SharedArrayBuffer
+  readonly reads: SharedArrayBuffer
+  readonly control: SharedArrayBuffer
+  readonly replies: SharedArrayBuffer
+  readonly bell: SharedArrayBuffer
+  readonly asleep: SharedArrayBuffer
+  readonly counters: SharedArrayBuffer
+}

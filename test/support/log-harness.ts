@@ -1,0 +1,177 @@
+/**
+ * Drives a ShardLog the way a shard worker does, for tests: opens it, appends groups, reads partitions back.
+ * Records are made and read here with plain code, so that what the log stores can be compared with what was meant.
+ */
+import { BrokerError } from '../../src/model/errors.ts'
+import type { Clock } from '../../src/base/clock.ts'
+import type { Disk } from '../../src/disk/disk.ts'
+import { readOutcomes, type LogReader } from '../../src/log/log-reader.ts'
+import type { PartitionLog } from '../../src/log/partition-log.ts'
+import { ShardLog, type ShardLogOptions } from '../../src/log/shard-log.ts'
+import { RESULT_BYTES } from '../../src/model/requests.ts'
+import { RecordCursor, batchStatus } from '../../src/wire/batch/view.ts'
+import { diceOf } from './log-random.ts'
+
+export interface TestRecord {
+  readonly partition: number
+  readonly key: Buffer | null
+  /** Empty is stored as null and reads as empty. */
+  readonly value: Buffer
+}
+
+/** One produce request: all records go to partitions of one topic. */
+export interface TestRequest {
+  readonly firstHandle: number
+  readonly records: readonly TestRecord[]
+}
+
+/** A clock that stands until it is moved; may be moved back. */
+export class ManualClock implements Clock {
+  wallMs: number
+  constructor(wallMs = 1_700_000_000_000) {
+    this.wallMs = wallMs
+  }
+  nowMs(): number {
+    return this.wallMs
+  }
+  monotonicMs(): number {
+    return this.wallMs
+  }
+}
+
+export const testDirectory = '/data/journal/000'
+
+/** Opens the log of shard 0 with small slots. The salt of each slot comes from a seed, so runs repeat. */
+export function openLog(disk: Disk, options: Partial<ShardLogOptions> = {}): ShardLog {
+  const dice = diceOf(4711)
+  return new ShardLog({
+    disk,
+    directory: testDirectory,
+    shard: 0,
+    placementEpoch: 1,
+    slotBytes: 256 * 1024,
+    firstSlotBytes: 128 * 1024,
+    encodeBufferBytes: 1024 * 1024,
+    clock: new ManualClock(),
+    drawSalt: () => dice.bytes(8),
+    ...options
+  })
+}
+
+/** A record with text for key (null: none) and value. */
+export function textRecord(partition: number, key: string | null, value: string): TestRecord {
+  return { partition, key: key === null ? null : Buffer.from(key), value: Buffer.from(value) }
+}
+
+/** Records in the ring layout of model/requests.ts. */
+export function ringLayout(records: readonly TestRecord[]): Buffer {
+  return Buffer.concat(
+    records.map(({ partition, key, value }) => {
+      const keyBytes = key?.length ?? 0
+      const bytes = Buffer.alloc(20 + keyBytes + value.length)
+      bytes.writeInt32BE(key === null ? -1 : keyBytes, 0)
+      key?.copy(bytes, 4)
+      bytes.writeUInt32BE(value.length, 4 + keyBytes)
+      value.copy(bytes, 8 + keyBytes)
+      bytes.writeUInt32BE(partition, 8 + keyBytes + value.length)
+      bytes.writeBigInt64BE(-(2n ** 63n), 12 + keyBytes + value.length)
+      return bytes
+    })
+  )
+}
+
+/** Gathers requests as one group. @returns for each request the index of its first record. */
+export function gather(log: ShardLog, requests: readonly TestRequest[]): number[] {
+  return requests.map(({ firstHandle, records }) => {
+    const topic = log.table.topic(firstHandle)
+    if (topic === undefined) throw new RangeError(`no topic with first handle ${firstHandle} is open`)
+    return log.encoder.gather(topic, ringLayout(records), 0, records.length)
+  })
+}
+
+/** The offsets of all gathered records, in order of arrival. */
+export function gatheredOffsets(log: ShardLog): number[] {
+  const count = log.encoder.recordCount
+  const results = Buffer.alloc(count * RESULT_BYTES)
+  log.encoder.writeResults(0, count, results, 0)
+  return Array.from({ length: count }, (_, i) => Number(results.readBigUInt64BE(i * RESULT_BYTES + 4)))
+}
+
+/** One durable group: gather, write, sync, publish. @returns the offsets in order of arrival. */
+export function append(log: ShardLog, ...requests: readonly TestRequest[]): number[] {
+  gather(log, requests)
+  log.prepare()
+  const index = log.encode()
+  const position = log.write(index)
+  log.sync()
+  log.publish(index, position)
+  const offsets = gatheredOffsets(log)
+  log.encoder.reset()
+  return offsets
+}
+
+export interface ReadRecord {
+  readonly offset: number
+  readonly key: Buffer | null
+  readonly value: Buffer
+  readonly timestampMs: number
+  readonly leaderEpoch: number
+}
+
+export interface DamagedRange {
+  readonly firstOffset: number
+  readonly lastOffset: number
+}
+
+export interface ReadBack {
+  readonly records: ReadRecord[]
+  readonly damaged: DamagedRange[]
+}
+
+/** Everything that can be read of a partition from `offset` on. */
+export function readBack(log: ShardLog, partitionLog: PartitionLog, offset = 0): ReadBack {
+  const records: ReadRecord[] = []
+  const damaged: DamagedRange[] = []
+  const reader = log.read(partitionLog, offset)
+  let wanted = offset
+  for (;;) {
+    const outcome = reader.next(wanted)
+    if (outcome === readOutcomes.end) return { records, damaged }
+    if (outcome === readOutcomes.damaged) damaged.push({ firstOffset: reader.firstOffset, lastOffset: reader.lastOffset })
+    else records.push(...recordsOfBatch(reader, wanted))
+    wanted = reader.lastOffset + 1
+  }
+}
+
+/** The records of the batch that the reader stands on, from `offset` on. */
+export function recordsOfBatch(reader: LogReader, offset: number): ReadRecord[] {
+  const { view, bytes } = reader
+  const cursor = new RecordCursor()
+  const records: ReadRecord[] = []
+  cursor.open(bytes, view)
+  while (cursor.next()) {
+    const recordOffset = view.baseOffset + cursor.offsetDelta
+    if (recordOffset < offset) continue
+    records.push({
+      offset: recordOffset,
+      key: cursor.keyLength < 0 ? null : Buffer.from(bytes.subarray(cursor.keyStart, cursor.keyStart + cursor.keyLength)),
+      value: Buffer.from(bytes.subarray(cursor.valueStart, cursor.valueStart + Math.max(0, cursor.valueLength))),
+      timestampMs: view.baseTimestampMs + cursor.timestampDeltaMs,
+      leaderEpoch: view.leaderEpoch
+    })
+  }
+  if (cursor.status !== batchStatus.ok) throw new Error(`a served batch cannot be walked: status ${cursor.status}`)
+  return records
+}
+
+/** The log of a partition of an open topic. */
+export function partitionOf(log: ShardLog, firstHandle: number, partition: number): PartitionLog {
+  const topic = log.table.topic(firstHandle)
+  if (topic === undefined) throw new RangeError(`no topic with first handle ${firstHandle} is open`)
+  return topic.log(partition)
+}
+
+/** For assert.throws: a NOT_READY whose text matches. */
+export function notReady(pattern: RegExp): (error: unknown) => boolean {
+  return error => error instanceof BrokerError && error.code === 'NOT_READY' && pattern.test(error.message)
+}

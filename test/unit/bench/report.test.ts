@@ -1,0 +1,239 @@
+/** Options, plan, ratios, units and the report in its three forms. */
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { fileSystemOf, parseCpuSeconds, processCpuSeconds } from '../../../native-free-bench/machine.ts'
+import { OptionsError, helpText, parseOptions } from '../../../native-free-bench/options.ts'
+import { orderOfRound, planCases } from '../../../native-free-bench/plan.ts'
+import { niceCeiling } from '../../../native-free-bench/report/charts.ts'
+import { renderHtml } from '../../../native-free-bench/report/html.ts'
+import { renderTable } from '../../../native-free-bench/report/table.ts'
+import { compare } from '../../../native-free-bench/results.ts'
+import type { BenchReport, CaseResult, RoundResult } from '../../../native-free-bench/results.ts'
+import { median, pairedRatio } from '../../../native-free-bench/statistics.ts'
+import { formatBytes, formatCount, formatMs, parseBytes } from '../../../native-free-bench/units.ts'
+
+function round(bytesPerSecond: number, p50Ms: number, notes: string[] = []): RoundResult {
+  const latency = {
+    count: 1,
+    meanMs: p50Ms,
+    p50Ms,
+    p90Ms: p50Ms * 2,
+    p99Ms: p50Ms * 3,
+    p999Ms: p50Ms * 4,
+    maxMs: p50Ms * 5
+  }
+  const rates = { seconds: 1, requestsPerSecond: 10, recordsPerSecond: bytesPerSecond / 10, bytesPerSecond }
+  return {
+    ...rates,
+    latency,
+    slices: [1, 5, 3],
+    clientCores: 0.5,
+    brokerCores: null,
+    refusals: 0,
+    extras: { writeBytes: 4096 },
+    notes
+  }
+}
+
+/** A run in which round i of a case has the i-th of the given bytes per second; a null failed. */
+function resultsOf(args: string[], rates: Record<string, (number | null)[]>): CaseResult[] {
+  return planCases(parseOptions(args)).map(one => ({
+    case: one,
+    rounds: (rates[one.id] ?? [1, 1, 1]).map(rate => (rate === null ? null : round(rate, rate))),
+    failures: []
+  }))
+}
+
+function reportOf(cases: CaseResult[]): BenchReport {
+  const machine = {
+    cpu: 'Test <CPU> & "co"',
+    cores: 2,
+    memoryBytes: 2 ** 34,
+    kernel: '6.1',
+    fileSystem: 'ext4 on /dev/vda',
+    node: 'v24'
+  }
+  const rest = { command: "npm run bench -- --html 'a&b.html'", durability: 'fdatasync', startedAt: 'now' }
+  return { machine, ...rest, cases, comparisons: compare(cases), notes: ['a note of <the run>'] }
+}
+
+describe('options', () => {
+  test('the defaults are the load that the project is judged by', () => {
+    const { connections, inFlight, records, valueBytes, rounds, partitionCounts, rate, broker } = parseOptions([])
+    assert.deepEqual(
+      [connections, inFlight, records, valueBytes, rounds, rate, broker],
+      [8, 4, 500, 256, 5, null, null]
+    )
+    assert.deepEqual(partitionCounts, [1, 12, 100, 1000])
+  })
+
+  test('every fault is named at once', () => {
+    const wrong = [
+      '--scenario',
+      'produce,dance',
+      '--rounds',
+      '0',
+      '--bytes',
+      'many',
+      '--broker',
+      'nowhere',
+      '--rate',
+      '1.5'
+    ]
+    assert.throws(
+      () => parseOptions(wrong),
+      error =>
+        error instanceof OptionsError &&
+        ['dance', '--rounds', 'many', 'nowhere', '--rate'].every(word => error.message.includes(word))
+    )
+    assert.throws(() => parseOptions(['--conections', '8']), OptionsError)
+    assert.throws(() => parseOptions(['--broker', 'a:1', '--shards', '2']), /cannot change/)
+  })
+
+  test('the help names every option that is understood', () => {
+    const named = [...helpText.matchAll(/^ {2}--([a-z-]+)/gm)].map(match => match[1] ?? '')
+    for (const name of named) {
+      const args = name === 'help' || name === 'keyed' ? [`--${name}`] : [`--${name}`, '1']
+      assert.doesNotThrow(() => {
+        try {
+          parseOptions(args)
+        } catch (error) {
+          if (!(error instanceof OptionsError) || error.message.includes('Unknown option')) throw error
+        }
+      }, name)
+    }
+    assert.equal(named.length, 22)
+  })
+})
+
+describe('plan', () => {
+  test('limits come along, rounds alternate their direction, ids are unique', () => {
+    const cases = planCases(
+      parseOptions(['--scenario', 'limit,produce,partitions,latency', '--protocol', 'es01,http', '--shards', '1,2'])
+    )
+    const ids = cases.map(one => one.id)
+    assert.equal(new Set(ids).size, ids.length)
+    assert.deepEqual(ids.slice(0, 3), ['limit-mean', 'limit-1mib', 'limit-4kib'])
+    assert.ok(ids.includes('partitions-1000/http/2 shards') && ids.includes('keyed-12/es01/1 shards'))
+    assert.deepEqual(orderOfRound(cases, 1), orderOfRound(cases, 0).toReversed())
+    assert.deepEqual(orderOfRound(cases, 2), cases)
+  })
+})
+
+describe('ratios', () => {
+  test('a ratio pairs the rounds, and a failed round pairs with nothing', () => {
+    assert.deepEqual(pairedRatio([4, undefined, 9], [2, 1, 3]), { perRound: [2, 3], median: 2.5 })
+    assert.deepEqual(pairedRatio([1], [0]).perRound, [])
+    assert.equal(median([5, 1, 3]), 3)
+    assert.ok(Number.isNaN(median([])))
+  })
+
+  test('produce is held against the larger limit, 1000 partitions against one, latency against the bare sync', () => {
+    const cases = resultsOf(['--rounds', '3'], {
+      'limit-mean': [100, 300, 100],
+      'limit-1mib': [200, 200, 200],
+      'limit-4kib': [2, 2, 2],
+      'produce/es01': [100, 150, null],
+      'partitions-1/es01': [100, 100, 100],
+      'partitions-1000/es01': [70, 80, 90],
+      'latency/es01': [4, 5, 6]
+    })
+    const found = new Map(compare(cases).map(one => [one.name, one]))
+    assert.deepEqual(found.get('produce/es01: bytes/s ÷ limit')?.perRound, [0.5, 0.5])
+    assert.equal(found.get('1000 partitions ÷ 1 partition/es01: records/s')?.median, 0.8)
+    assert.equal(found.get('latency/es01: p50 ÷ bare 4 KiB write + fdatasync p50')?.median, 2.5)
+  })
+})
+
+describe('report', () => {
+  const cases = resultsOf(['--rounds', '3'], {
+    'produce/es01': [100, null, 200],
+    'partitions-12/es01': [null, null, null]
+  })
+  const report = reportOf(cases)
+
+  test('the table shows every round, also failed ones, the machine, and the notes', () => {
+    const table = renderTable(report)
+    for (const part of [
+      'produce/es01: 10 · failed · 20',
+      'Test <CPU>',
+      'ext4 on /dev/vda',
+      'fdatasync',
+      'a note of <the run>',
+      '--html'
+    ]) {
+      assert.ok(table.includes(part), part)
+    }
+  })
+
+  test('the HTML is well formed, self-contained, and readable in both themes', () => {
+    const html = renderHtml(report)
+    assertWellFormed(html)
+    assert.ok(html.includes('prefers-color-scheme: dark'))
+    assert.ok(html.includes('Test &#60;CPU&#62; &#38; &#34;co&#34;') && !html.includes('<CPU>'))
+    assert.equal(/(src|href)\s*=|<script|@import|url\(/.test(html), false)
+    assert.equal((html.match(/<svg/g) ?? []).length, cases.length + 1)
+    assert.equal(/NaN|Infinity|undefined/.test(html), false)
+  })
+
+  test('the check of well-formedness sees a tag that is not closed, crossed or doubled', () => {
+    for (const broken of ['<p><b></p></b>', '<p>', '<p></p></p>', '<p a="1>x</p>', '<p>a & b</p>']) {
+      assert.throws(() => assertWellFormed(broken), broken)
+    }
+  })
+
+  test('axes end at round numbers', () => {
+    assert.deepEqual([0, 1, 1.1, 4999, 5001, 0.03].map(niceCeiling), [1, 1, 2, 5000, 10_000, 0.05])
+  })
+})
+
+describe('units and machine', () => {
+  test('sizes are read as people write them', () => {
+    assert.deepEqual(['4096', '64KiB', '1 MiB', '2GiB', '1.5kB'].map(parseBytes), [
+      4096,
+      65_536,
+      2 ** 20,
+      2 ** 31,
+      1500
+    ])
+    for (const wrong of ['', '-1', '1 parsec', 'KiB']) assert.throws(() => parseBytes(wrong), /is not a size/)
+  })
+
+  test('numbers are shown in three or four digits', () => {
+    assert.deepEqual(
+      [formatBytes(1536), formatBytes(3 * 2 ** 30), formatCount(2_340_000), formatMs(0.1421)],
+      ['1.5 KiB', '3.00 GiB', '2.34 M', '0.142']
+    )
+  })
+
+  test('CPU time is read past any process name, and this process has used some', () => {
+    const line = `12 (a) b (c)) S ${Array.from({ length: 40 }, (_, i) => (i === 10 ? 150 : i === 11 ? 50 : 7)).join(' ')}`
+    assert.equal(parseCpuSeconds(line), 2)
+    assert.ok((processCpuSeconds(process.pid) ?? 0) > 0)
+    assert.equal(processCpuSeconds(2 ** 30), null)
+  })
+
+  test('the longest mount point that holds a folder names its file system', () => {
+    const mounts = 'rootfs / ext4 rw 0 0\n/dev/b /data xfs rw 0 0\ntmpfs /data/tmp tmpfs rw 0 0\n'
+    assert.equal(fileSystemOf('/data/x', mounts), 'xfs on /dev/b')
+    assert.equal(fileSystemOf('/data/tmp', mounts), 'tmpfs on tmpfs')
+    assert.equal(fileSystemOf('/database', mounts), 'ext4 on rootfs')
+  })
+})
+
+/** Tags nest and close, attributes are quoted, ampersands are escaped. Style content is text without tags. */
+function assertWellFormed(html: string): void {
+  const open: string[] = []
+  const token = /<!DOCTYPE html>|<(\/?)([a-zA-Z][a-zA-Z0-9]*)((?:\s+[a-zA-Z][a-zA-Z0-9-]*="[^"<]*")*)\s*(\/?)>|[^<]+/gy
+  let at = 0
+  for (const match of html.matchAll(token)) {
+    assert.equal(match.index, at, `markup that cannot be read at ${at}: ${html.slice(at, at + 60)}`)
+    at += match[0].length
+    const [text, closing, name, , selfClosing] = match
+    if (name === undefined) assert.ok(!/&(?!#\d+;|[a-z]+;)/.test(text), `a bare ampersand in ${text.slice(0, 40)}`)
+    else if (closing === '/') assert.equal(open.pop(), name)
+    else if (selfClosing !== '/') open.push(name)
+  }
+  assert.equal(at, html.length, `markup that cannot be read at ${at}: ${html.slice(at, at + 60)}`)
+  assert.deepEqual(open, [])
+}

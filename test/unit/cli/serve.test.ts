@@ -1,0 +1,198 @@
+/** The life of a serving process, with a server whose moments the test decides. */
+import assert from 'node:assert/strict'
+import { EventEmitter } from 'node:events'
+import { test } from 'node:test'
+import type { Logger } from '../../../src/base/logger.ts'
+import { BrokerError } from '../../../src/model/errors.ts'
+import type { RunningServer } from '../../../src/cli/running-server.ts'
+import { serve, type ServeParts } from '../../../src/cli/serve.ts'
+import { resolveSettings } from '../../../src/config/resolve.ts'
+import type { Settings } from '../../../src/config/settings.ts'
+import { capture } from './terminal.ts'
+
+interface Line {
+  readonly level: string
+  readonly fields: object
+  readonly message: string
+}
+
+function settingsOf(flags: Record<string, string>): Settings {
+  const resolution = resolveSettings({ flags, unknownFlags: [], env: {}, file: null })
+  assert.ok(resolution.ok)
+  return resolution.settings
+}
+
+/** Everything `serve` needs, and what it did with it. */
+function stage(
+  options: { server?: Partial<RunningServer>; flags?: Record<string, string>; isTerminal?: boolean } = {}
+) {
+  const lines: Line[] = []
+  const waiting: { message: string; resolve: () => void }[] = []
+  const log = (level: string) => (fields: object, message: string) => {
+    lines.push({ level, fields, message })
+    for (const entry of waiting) if (entry.message === message) entry.resolve()
+  }
+  const logger: Logger = { debug: log('debug'), info: log('info'), warn: log('warn'), error: log('error') }
+  const stderr = capture(options.isTerminal)
+  const signals = new EventEmitter()
+  const exits: number[] = []
+  const clock = { nowMs: 0 }
+  const server: RunningServer = {
+    httpAddress: '127.0.0.1:9000',
+    binaryAddress: null,
+    dataDir: '/data',
+    durability: 'synced',
+    shards: 1,
+    firstStart: false,
+    engine: 'uws',
+    stop: () => Promise.resolve(),
+    ...options.server
+  }
+  const parts: ServeParts = {
+    settings: settingsOf(options.flags ?? {}),
+    logger,
+    startServer: () => Promise.resolve(server),
+    stderr,
+    signals,
+    exit: code => exits.push(code),
+    monotonicMs: () => clock.nowMs
+  }
+  const logged = (message: string) => {
+    if (lines.some(line => line.message === message)) return Promise.resolve()
+    return new Promise<void>(resolve => waiting.push({ message, resolve }))
+  }
+  return { parts, lines, stderr, signals, exits, clock, logged }
+}
+
+test('the ready line has the addresses in effect, and a signal stops the broker with exit code 0', async () => {
+  const { parts, lines, stderr, signals, logged } = stage({ server: { binaryAddress: '127.0.0.1:41234' } })
+  const finished = serve(parts)
+  await logged('ready')
+  signals.emit('SIGTERM')
+  assert.equal(await finished, 0)
+  assert.deepEqual(lines[0], {
+    level: 'info',
+    message: 'ready',
+    fields: {
+      httpAddress: '127.0.0.1:9000',
+      binaryAddress: '127.0.0.1:41234',
+      dataDir: '/data',
+      durability: 'synced',
+      shards: 1,
+      engine: 'uws',
+      firstStart: false
+    }
+  })
+  assert.deepEqual(
+    lines.map(line => line.message),
+    ['ready', 'stopping', 'stopped']
+  )
+  assert.equal(stderr.text, '')
+  assert.deepEqual([signals.listenerCount('SIGINT'), signals.listenerCount('SIGTERM')], [0, 0])
+})
+
+test('the first start and a terminal get a banner with addresses, durability, access and the next command', async () => {
+  for (const options of [
+    { server: { firstStart: true, httpAddress: '127.0.0.1:8080' } },
+    { isTerminal: true, server: { httpAddress: '127.0.0.1:8080' } }
+  ]) {
+    const { parts, stderr, signals, logged } = stage(options)
+    const finished = serve(parts)
+    await logged('ready')
+    signals.emit('SIGINT')
+    assert.equal(await finished, 0)
+    for (const words of [
+      'http://127.0.0.1:8080 (uWebSockets.js)',
+      '/data',
+      'answered after its records are synced to disk',
+      'disabled: everyone on this machine',
+      'npx millrace topic create --name orders --partitions 3 --broker http://127.0.0.1:8080'
+    ]) {
+      assert.ok(stderr.text.includes(words), `${words} is not in: ${stderr.text}`)
+    }
+  }
+})
+
+test('the banner does not promise a sync that the settings put off, and names an open door', async () => {
+  const flags = { '--flush-every-records': '100', '--allow-remote-unauthenticated': 'true' }
+  const { parts, stderr, signals, logged } = stage({ isTerminal: true, flags })
+  const finished = serve(parts)
+  await logged('ready')
+  signals.emit('SIGINT')
+  await finished
+  assert.match(stderr.text, /synced every 100 records .* a power cut may lose answered records/)
+  assert.match(stderr.text, /EVERYONE who reaches these addresses/)
+})
+
+test('a second signal ends the process at once with a non-zero code; the echo of one Ctrl-C does not', async () => {
+  const { promise: stopped, resolve: finishStop } = Promise.withResolvers<void>()
+  const { parts, signals, exits, clock, logged } = stage({ server: { stop: () => stopped } })
+  const finished = serve(parts)
+  await logged('ready')
+  signals.emit('SIGINT')
+  clock.nowMs = 100
+  signals.emit('SIGINT')
+  assert.deepEqual(exits, [])
+  signals.emit('SIGTERM')
+  assert.deepEqual(exits, [1])
+  clock.nowMs = 900
+  signals.emit('SIGINT')
+  assert.deepEqual(exits, [1, 1])
+  finishStop()
+  await finished
+})
+
+test('a signal during the start stops the broker as soon as it runs', async () => {
+  const { parts, lines, signals } = stage()
+  const { promise, resolve } = Promise.withResolvers<RunningServer>()
+  const started = await parts.startServer(parts.settings, parts.logger)
+  const finished = serve({ ...parts, startServer: () => promise })
+  signals.emit('SIGTERM')
+  resolve(started)
+  assert.equal(await finished, 0)
+  assert.equal(lines.at(-1)?.message, 'stopped')
+})
+
+test('a stop that takes longer than --shutdown-timeout is given up with exit code 1', async () => {
+  const stop = () => new Promise<void>(() => undefined)
+  const { parts, lines, signals, logged } = stage({ server: { stop }, flags: { '--shutdown-timeout': '10ms' } })
+  const finished = serve(parts)
+  await logged('ready')
+  signals.emit('SIGTERM')
+  assert.equal(await finished, 1)
+  assert.match(lines.at(-1)?.message ?? '', /not stopped within --shutdown-timeout/)
+})
+
+test('a stop that fails exits 1 and the reason is in the log', async () => {
+  const failure = new Error('disk gone')
+  const { parts, lines, signals, logged } = stage({ server: { stop: () => Promise.reject(failure) } })
+  const finished = serve(parts)
+  await logged('ready')
+  signals.emit('SIGTERM')
+  assert.equal(await finished, 1)
+  assert.deepEqual(lines.at(-1), { level: 'error', fields: { error: failure }, message: 'stopping failed' })
+})
+
+test('a failed start is one clear line without a stack and exits 1', async () => {
+  const failures = [
+    new BrokerError('NOT_READY', { problem: 'port 9000 is in use' }),
+    new Error('data directory /data is locked\nby another broker')
+  ]
+  const texts = [
+    'millrace: cannot start: the broker is not ready: port 9000 is in use\n',
+    'millrace: cannot start: data directory /data is locked by another broker\n'
+  ]
+  for (const [index, failure] of failures.entries()) {
+    const { parts, lines, stderr, signals } = stage()
+    assert.equal(await serve({ ...parts, startServer: () => Promise.reject(failure) }), 1)
+    assert.equal(stderr.text, texts[index])
+    assert.deepEqual(lines, [])
+    assert.equal(signals.listenerCount('SIGTERM'), 0)
+  }
+})
+
+test('a start that fails by a bug has its stack in the log', async () => {
+  const { parts, lines } = stage()
+  assert.equal(await serve({ ...parts, startServer: () => Promise.reject(new TypeError('x is not a function')) }), 1)
+  assert.equal(lines[0]?.message, 'start failed')
+})

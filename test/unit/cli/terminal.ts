@@ -1,0 +1,98 @@
+/** Stand-ins for a terminal and for a broker that answers what a test tells it. */
+import { createServer, type IncomingMessage } from 'node:http'
+import { Readable, Writable } from 'node:stream'
+import type { TestContext } from 'node:test'
+import { runCli } from '../../../src/cli/run.ts'
+
+export interface Capture extends Writable {
+  isTTY?: boolean
+  readonly text: string
+}
+
+/** A stream that remembers what was written to it. */
+export function capture(isTTY = false): Capture {
+  const chunks: string[] = []
+  const stream = new Writable({
+    decodeStrings: false,
+    write(chunk, _, done) {
+      chunks.push(String(chunk))
+      done()
+    }
+  })
+  return Object.defineProperty(Object.assign(stream, { isTTY, text: '' }), 'text', { get: () => chunks.join('') })
+}
+
+export interface Outcome {
+  readonly code: number
+  readonly stdout: string
+  readonly stderr: string
+}
+
+export interface RunOptions {
+  readonly env?: Record<string, string>
+  readonly stdin?: string
+  readonly isTerminal?: boolean
+}
+
+/** Runs one command in this process. */
+export async function run(words: readonly string[], options: RunOptions = {}): Promise<Outcome> {
+  const stdout = capture(options.isTerminal)
+  const stderr = capture(options.isTerminal)
+  const stdin = Readable.from(options.stdin === undefined ? [] : [Buffer.from(options.stdin)])
+  const code = await runCli(words, { stdin, stdout, stderr, env: options.env ?? {} })
+  return { code, stdout: stdout.text, stderr: stderr.text }
+}
+
+export interface Asked {
+  readonly method: string
+  readonly url: string
+  readonly contentType: string | undefined
+  readonly body: string
+}
+
+export interface Told {
+  readonly status: number
+  readonly body: string
+}
+
+export interface FakeBroker {
+  readonly url: string
+  readonly asked: readonly Asked[]
+}
+
+async function bodyOf(request: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = []
+  for await (const chunk of request) chunks.push(Buffer.from(chunk))
+  return Buffer.concat(chunks).toString()
+}
+
+/** An HTTP server on a free port that answers by `answer`; null closes the connection without one. */
+export async function startFakeBroker(t: TestContext, answer: (asked: Asked) => Told | null): Promise<FakeBroker> {
+  const asked: Asked[] = []
+  const server = createServer((request, response) => {
+    void bodyOf(request).then(body => {
+      const { method = '', url = '', headers } = request
+      const question = { method, url, contentType: headers['content-type'], body }
+      asked.push(question)
+      const told = answer(question)
+      if (told === null) return request.socket.destroy()
+      response.writeHead(told.status, { 'content-type': 'application/json', connection: 'close' })
+      return response.end(told.body)
+    })
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  t.after(() => new Promise(resolve => server.close(resolve)))
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('no port')
+  return { url: `http://127.0.0.1:${address.port}`, asked }
+}
+
+/** A port of this machine on which nobody listens. */
+export async function freePort(): Promise<number> {
+  const server = createServer()
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  const address = server.address()
+  await new Promise(resolve => server.close(resolve))
+  if (address === null || typeof address === 'string') throw new Error('no port')
+  return address.port
+}

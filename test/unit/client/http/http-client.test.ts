@@ -1,0 +1,70 @@
+/** The HTTP client: exact numbers, and errors told apart. */
+import assert from 'node:assert/strict'
+import { createServer } from 'node:http'
+import { test } from 'node:test'
+import { HttpClient, HttpClientError, parseExact, writeExact } from '../../../../src/client/http/http-client.ts'
+import { freePort, startFakeBroker } from '../../cli/terminal.ts'
+
+async function failureOf(promise: Promise<unknown>): Promise<HttpClientError> {
+  const error = await promise.then(
+    () => null,
+    (reason: unknown) => reason
+  )
+  assert.ok(error instanceof HttpClientError)
+  return error
+}
+
+test('numbers that JSON would round arrive exactly, all others as numbers', () => {
+  const text =
+    '{"a":9007199254740993,"b":-9223372036854775808,"c":9007199254740991,"d":1.5,"e":"12345678901234567890","f":1e300}'
+  assert.deepEqual(parseExact(text), {
+    a: 9_007_199_254_740_993n,
+    b: -9_223_372_036_854_775_808n,
+    c: Number.MAX_SAFE_INTEGER,
+    d: 1.5,
+    e: '12345678901234567890',
+    f: 1e300
+  })
+})
+
+test('exact numbers leave digit for digit, and values are quoted', () => {
+  assert.equal(
+    writeExact({ name: 'a"b', list: [1], config: { max: 2n ** 64n - 1n, none: null } }),
+    '{"name":"a\\"b","list":[1],"config":{"max":18446744073709551615,"none":null}}'
+  )
+})
+
+test('a refusal carries the status and the text of the broker', async t => {
+  const broker = await startFakeBroker(t, () => ({ status: 409, body: '{"error":"topic exists"}' }))
+  const error = await failureOf(new HttpClient({ broker: broker.url, timeoutMs: 5_000 }).createTopic('x', 1, {}))
+  assert.deepEqual([error.kind, error.status, error.reason, error.method], ['refused', 409, 'topic exists', 'POST'])
+})
+
+test('a refusal that is no JSON still says something', async t => {
+  const broker = await startFakeBroker(t, () => ({ status: 502, body: 'bad gateway' }))
+  const error = await failureOf(new HttpClient({ broker: broker.url, timeoutMs: 5_000 }).listTopics())
+  assert.deepEqual([error.kind, error.status, error.reason], ['refused', 502, 'bad gateway'])
+})
+
+test('a port where nobody listens is unreachable: nothing was sent', async () => {
+  const broker = `http://127.0.0.1:${await freePort()}`
+  assert.equal((await failureOf(new HttpClient({ broker, timeoutMs: 5_000 }).listTopics())).kind, 'unreachable')
+})
+
+test('a broker that does not answer in time, or hangs up, is unanswered', async t => {
+  const silent = createServer(() => undefined)
+  await new Promise<void>(resolve => silent.listen(0, '127.0.0.1', resolve))
+  t.after(() => {
+    silent.closeAllConnections()
+    silent.close()
+  })
+  const address = silent.address()
+  assert.ok(address !== null && typeof address === 'object')
+  const late = await failureOf(
+    new HttpClient({ broker: `http://127.0.0.1:${address.port}`, timeoutMs: 50 }).listTopics()
+  )
+  assert.deepEqual([late.kind, late.reason], ['unanswered', 'no answer within 50 ms'])
+  const broker = await startFakeBroker(t, () => null)
+  const lost = await failureOf(new HttpClient({ broker: broker.url, timeoutMs: 5_000 }).produce('x', [{ value: 'v' }]))
+  assert.equal(lost.kind, 'unanswered')
+})

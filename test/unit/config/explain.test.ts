@@ -1,0 +1,103 @@
+/** What `config explain` says, and that the shipped file and the documentation say the same as the table. */
+import assert from 'node:assert/strict'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { explain, formatExplanation } from '../../../src/config/explain.ts'
+import { memoryBudget } from '../../../src/config/memory-budget.ts'
+import { resolveSettings, type ConfigInput } from '../../../src/config/resolve.ts'
+import { envNameOf, schema, settingFields, showFallback, tomlKeyOf } from '../../../src/config/schema.ts'
+import { limits } from '../../../src/model/limits.ts'
+
+const shippedPath = fileURLToPath(new URL('../../../config/millrace.toml', import.meta.url))
+const shipped = readFileSync(shippedPath, 'utf8')
+const documentation = readFileSync(new URL('../../../docs/configuration.md', import.meta.url), 'utf8')
+
+function resolve(input: Partial<ConfigInput>) {
+  const resolution = resolveSettings({ flags: {}, unknownFlags: [], env: {}, file: null, ...input })
+  assert.ok(resolution.ok, resolution.ok ? '' : resolution.faults.join('\n'))
+  return resolution
+}
+
+test('explain shows each value in effect with its source', () => {
+  const { settings, sources } = resolve({ flags: { '--shards': '3' }, env: { MILLRACE_MAX_FETCH_BYTES: '4MiB' } })
+  const lines = formatExplanation(settings, sources).split('\n')
+  const rowOf = (key: string) => lines.find(line => line.startsWith(`${key} `))?.split(/ {2,}/)
+  assert.deepEqual(rowOf('shards'), ['shards', '3', 'flag --shards'])
+  assert.deepEqual(rowOf('max_fetch_bytes'), ['max_fetch_bytes', '4 MiB', 'env MILLRACE_MAX_FETCH_BYTES'])
+  assert.deepEqual(rowOf('bind_binary'), ['bind_binary', 'off', 'default'])
+  for (const field of settingFields) assert.ok(rowOf(tomlKeyOf(field)), `no row of ${field}`)
+})
+
+test('explain as JSON has every setting once, in its unit', () => {
+  const { settings, sources } = resolve({})
+  const { settings: rows, shards } = explain(settings, sources, 4)
+  assert.deepEqual(rows.map(row => row.key).sort(), settingFields.map(tomlKeyOf).sort())
+  assert.equal(shards, 3)
+  const slot = rows.find(row => row.key === 'journal_slot_bytes')
+  assert.deepEqual([slot?.value, slot?.unit, slot?.source], [134_217_728, 'bytes', 'default'])
+})
+
+test('the memory budget multiplies what each shard has and adds up to its total', () => {
+  const { settings } = resolve({ flags: { '--bind-binary': '127.0.0.1:9001' } })
+  const one = memoryBudget(settings, 1)
+  const three = memoryBudget(settings, 3)
+  const perShard =
+    settings.requestRingBytes + settings.readRingBytes + settings.replyRingBytes + settings.encodeBufferBytes
+  assert.equal(three.totalBytes - one.totalBytes, 2 * (perShard + limits.groupBytesTarget))
+  assert.equal(
+    one.totalBytes,
+    one.rows.reduce((sum, row) => sum + row.eachBytes * row.count, 0)
+  )
+  assert.ok(one.totalBytes > perShard + settings.requestMemoryBytes + settings.replyMemoryBytes)
+})
+
+test('the shipped file starts the broker with ES01 on and every other setting at its default', () => {
+  const { settings } = resolve({ file: shippedPath })
+  assert.deepEqual(settings, { ...resolve({}).settings, bindBinary: '127.0.0.1:9001' })
+})
+
+test('the shipped file explains every setting, and each commented value is the default', t => {
+  const flowing = shipped.replaceAll('\n# ', ' ')
+  for (const field of settingFields) {
+    assert.match(shipped, new RegExp(`^# .+\\n(# )?${tomlKeyOf(field)} = `, 'm'), tomlKeyOf(field))
+    assert.ok(flowing.includes(`${schema[field].text}. `), `the text of ${field} differs`)
+    assert.ok(flowing.includes(`Allowed: ${schema[field].kind.allowed}.`), `the range of ${field} differs`)
+  }
+  const folder = mkdtempSync(join(tmpdir(), 'millrace-shipped-'))
+  t.after(() => rmSync(folder, { recursive: true }))
+  const uncommented = join(folder, 'all.toml')
+  writeFileSync(uncommented, shipped.replace(/^# (?=[a-z_]+ = )/gm, ''))
+  const { settings, sources } = resolve({ file: uncommented })
+  assert.deepEqual(settings, resolve({ file: shippedPath }).settings)
+  assert.deepEqual(
+    settingFields.filter(field => sources[field].kind !== 'file'),
+    []
+  )
+})
+
+test('the documentation has flag, variable, default and range of every setting as the table has them', () => {
+  const escape = (words: string) => words.replaceAll('|', '\\|').replaceAll('<', '&lt;')
+  for (const field of settingFields) {
+    const { flag, kind, text } = schema[field]
+    const row = documentation.split('\n').find(line => line.startsWith(`| \`${tomlKeyOf(field)}\` |`))
+    assert.ok(row, `no row of ${tomlKeyOf(field)}`)
+    for (const word of [
+      `\`${flag}\``,
+      `\`${envNameOf(field)}\``,
+      `| ${showFallback(field)} |`,
+      escape(kind.allowed),
+      escape(text)
+    ]) {
+      assert.ok(row.includes(word), `${tomlKeyOf(field)}: ${word} is not in: ${row}`)
+    }
+  }
+})
+
+test('the documentation names every fixed limit with its value, and none that does not exist', () => {
+  const section = documentation.slice(documentation.indexOf('## Fixed limits'), documentation.indexOf('## Exit codes'))
+  const documented = [...section.matchAll(/^\| `(\w+)` \| (\d+)/gm)].map(([, name, value]) => [name, Number(value)])
+  assert.deepEqual(Object.fromEntries(documented), { ...limits })
+})

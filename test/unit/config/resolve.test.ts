@@ -1,0 +1,214 @@
+/** Flags over environment over file over defaults, and every fault in one go. */
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test, type TestContext } from 'node:test'
+import { resolveSettings, showSource, type ConfigInput } from '../../../src/config/resolve.ts'
+import { envNameOf, schema, settingFields, tomlKeyOf } from '../../../src/config/schema.ts'
+import type { Settings } from '../../../src/config/settings.ts'
+
+const nothing: ConfigInput = { flags: {}, unknownFlags: [], env: {}, file: null }
+
+function resolved(input: Partial<ConfigInput>): Settings {
+  const resolution = resolveSettings({ ...nothing, ...input })
+  assert.ok(resolution.ok, resolution.ok ? '' : resolution.faults.join('\n'))
+  return resolution.settings
+}
+
+function faultsOf(input: Partial<ConfigInput>): readonly string[] {
+  const resolution = resolveSettings({ ...nothing, ...input })
+  assert.ok(!resolution.ok, 'expected a fault')
+  return resolution.faults
+}
+
+function tomlFile(t: TestContext, content: string): string {
+  const folder = mkdtempSync(join(tmpdir(), 'millrace-config-'))
+  t.after(() => rmSync(folder, { recursive: true }))
+  const path = join(folder, 'test.toml')
+  writeFileSync(path, content)
+  return path
+}
+
+test('without any source the defaults of the specification are in effect', () => {
+  const settings = resolved({})
+  const { dataDir, bind, bindBinary, auth, segmentBytes, flushEveryRecords, flushIntervalMs } = settings
+  assert.deepEqual(
+    { dataDir, bind, bindBinary, auth, segmentBytes, flushEveryRecords, flushIntervalMs },
+    {
+      dataDir: './data',
+      bind: '127.0.0.1:9000',
+      bindBinary: null,
+      auth: 'disabled',
+      segmentBytes: 67_108_864,
+      flushEveryRecords: 1,
+      flushIntervalMs: 1_000
+    }
+  )
+  const { maxRequestBodyBytes, maxRecordBytes, maxFetchBytes, maxFetchRecords, binaryIdleTimeoutMs } = settings
+  assert.deepEqual(
+    [maxRequestBodyBytes, maxRecordBytes, maxFetchBytes, maxFetchRecords, binaryIdleTimeoutMs],
+    [10_485_760, 8_388_608, 8_388_608, 10_000, 600_000]
+  )
+  assert.deepEqual(Object.keys(settings).sort(), [...settingFields].sort())
+})
+
+test('a flag wins over the environment, that over the file, that over the default', t => {
+  const file = tomlFile(t, 'shards = 5\nlog_level = "warn"\nmax_fetch_records = 7\n')
+  const resolution = resolveSettings({
+    flags: { '--shards': '3' },
+    unknownFlags: [],
+    env: { MILLRACE_SHARDS: '4', MILLRACE_LOG_LEVEL: 'debug' },
+    file
+  })
+  assert.ok(resolution.ok)
+  const { settings, sources } = resolution
+  assert.deepEqual([settings.shards, settings.logLevel, settings.maxFetchRecords], [3, 'debug', 7])
+  const fields = ['shards', 'logLevel', 'maxFetchRecords', 'bind'] as const
+  assert.deepEqual(
+    fields.map(field => showSource(sources[field])),
+    ['flag --shards', 'env MILLRACE_LOG_LEVEL', `file ${file}`, 'default']
+  )
+})
+
+test('every fault of every source is reported at once, with key, value, source and range', t => {
+  const file = tomlFile(t, 'shrads = 2\nmax_record_bytes = 0\nflush_interval = 5\n[table]\nbind = "x"\n')
+  const faults = faultsOf({
+    flags: { '--journal-slot-bytes': '1MiB', '--request-ring-bytes': '3MiB' },
+    unknownFlags: ['--dta-dir=x'],
+    env: { MILLRACE_BNID: 'a', MILLRACE_HTTP_ENGINE: 'apache', PATH: '/bin' },
+    file
+  })
+  assert.deepEqual(faults, [
+    `${file}: table is a table or a date: every key stands at the top and has a plain value`,
+    'unknown flag --dta-dir: did you mean --data-dir?',
+    'unknown environment variable MILLRACE_BNID: did you mean MILLRACE_BIND?',
+    `unknown key in ${file}: shrads: did you mean shards?`,
+    'http_engine = "apache" (env MILLRACE_HTTP_ENGINE) is not a known word; allowed: auto, uws, node',
+    `flush_interval = 5 (file ${file}) has no unit: write 5ms or 5s; allowed: 1ms to 1h`,
+    'journal_slot_bytes = "1MiB" (flag --journal-slot-bytes) is out of range; allowed: 64 MiB to 1 GiB',
+    `max_record_bytes = 0 (file ${file}) is out of range; allowed: 1 B to 32 MiB`,
+    'request_ring_bytes = "3MiB" (flag --request-ring-bytes) is not a power of two; allowed: 1 MiB to 256 MiB, a power of two'
+  ])
+})
+
+test('the record and fetch limits accept exactly 1 to 33554432 bytes', () => {
+  for (const flag of ['--max-record-bytes', '--max-fetch-bytes']) {
+    for (const accepted of ['1', '33554432', '32MiB']) resolved({ flags: { [flag]: accepted } })
+    for (const refused of ['0', '33554433', '-1', 'x']) assert.equal(faultsOf({ flags: { [flag]: refused } }).length, 1)
+  }
+})
+
+test('zero fetch records and zero connections count as one, less than zero is refused', () => {
+  const settings = resolved({ flags: { '--max-fetch-records': '0', '--binary-max-connections-per-ip': '0' } })
+  assert.deepEqual([settings.maxFetchRecords, settings.binaryMaxConnectionsPerIp], [1, 1])
+  assert.equal(faultsOf({ flags: { '--max-fetch-records': '-1' } }).length, 1)
+})
+
+test('a feature of a later version refuses to start and names its flag', () => {
+  const later = {
+    '--auth': 'required',
+    '--cors-origin': 'https://app.example',
+    '--cold-storage-dir': '/cold',
+    '--raft-node-id': '1',
+    '--raft-bind': '127.0.0.1:9002',
+    '--raft-peer': '2=127.0.0.1:9003'
+  }
+  for (const [flag, value] of Object.entries(later)) {
+    const faults = faultsOf({ flags: { [flag]: value } })
+    assert.equal(faults.length, 1)
+    assert.match(faults[0] ?? '', new RegExp(`${flag} is not available in this version`))
+  }
+  assert.equal(faultsOf({ flags: { '--tls-cert': 'a.pem', '--tls-key': 'b.pem' } }).length, 2)
+  assert.equal(resolved({ flags: { '--auth': 'disabled' } }).auth, 'disabled')
+})
+
+test('a secret is not repeated in the fault about it', () => {
+  const faults = faultsOf({ env: { ES_RAFT_SHARED_SECRET: 'hunter2' } })
+  assert.match(faults.join(), /raft_shared_secret = \(secret\) \(env ES_RAFT_SHARED_SECRET\)/)
+  assert.doesNotMatch(faults.join(), /hunter2/)
+})
+
+test('an open bind without authentication is refused, also for a name that only looks like loopback', () => {
+  for (const bind of ['0.0.0.0:9000', '[::]:9000', '127.evil.example:9000', '192.168.1.4:9000']) {
+    assert.match(faultsOf({ flags: { '--bind': bind } }).join(), /--bind .* can be reached from other machines/)
+    assert.match(faultsOf({ flags: { '--bind-binary': bind } }).join(), /--bind-binary .* can be reached/)
+    resolved({ flags: { '--bind': bind, '--allow-remote-unauthenticated': true } })
+  }
+  for (const bind of ['127.9.9.9:1', 'localhost:1', '[::1]:1']) resolved({ flags: { '--bind': bind } })
+})
+
+test('two listeners on one address are refused, unless the system picks the ports', () => {
+  assert.match(
+    faultsOf({ flags: { '--bind-binary': '127.0.0.1:9000' } }).join(),
+    /each listener needs a port of its own/
+  )
+  resolved({ flags: { '--bind': '127.0.0.1:0', '--bind-binary': '127.0.0.1:0' } })
+})
+
+test('a size that cannot fit into what must hold it is refused', () => {
+  const faults = faultsOf({
+    flags: { '--journal-first-slot-bytes': '256MiB', '--max-record-bytes': '32MiB', '--reply-memory-bytes': '16MiB' }
+  })
+  assert.deepEqual(faults, [
+    '--journal-first-slot-bytes (256 MiB) is above --journal-slot-bytes (128 MiB)',
+    '--max-record-bytes (32 MiB) is above --reply-memory-bytes (16 MiB)'
+  ])
+})
+
+test('lists come from repeated flags, a comma-separated variable, or an array in the file', t => {
+  const expected = ['a.example', 'b.example']
+  assert.deepEqual(resolved({ flags: { '--allowed-host': expected } }).allowedHost, expected)
+  assert.deepEqual(resolved({ env: { MILLRACE_ALLOWED_HOST: 'a.example, b.example' } }).allowedHost, expected)
+  const file = tomlFile(t, 'allowed_host = ["a.example", "b.example"]\n')
+  assert.deepEqual(resolved({ file }).allowedHost, expected)
+  assert.equal(faultsOf({ env: { MILLRACE_ALLOWED_HOST: 'a,,b' } }).length, 1)
+})
+
+test('off and auto are values, so that a flag can undo what the file says', t => {
+  const file = tomlFile(t, 'bind_binary = "127.0.0.1:9001"\nshards = 7\n')
+  const settings = resolved({ file, flags: { '--bind-binary': 'off', '--shards': 'auto' } })
+  assert.deepEqual([settings.bindBinary, settings.shards], [null, null])
+})
+
+test('an empty environment variable counts as not set', () => {
+  assert.equal(resolved({ env: { MILLRACE_BIND: '', MILLRACE_SHARDS: '' } }).bind, '127.0.0.1:9000')
+})
+
+test('a value of the wrong TOML type is refused', t => {
+  const file = tomlFile(
+    t,
+    'bind = 9000\nshards = true\nallow_remote_unauthenticated = "maybe"\ndata_dir = ""\nallowed_host = [1]\n'
+  )
+  assert.equal(faultsOf({ file }).length, 5)
+})
+
+test('a file that is missing or is not TOML is named with the place of the fault', t => {
+  assert.match(
+    faultsOf({ file: '/nonexistent/m.toml' }).join(),
+    /cannot read .*\/nonexistent\/m\.toml .*: no such file/
+  )
+  const file = tomlFile(t, 'bind = "127.0.0.1:9000"\nshards = = 3\n')
+  const faults = faultsOf({ file })
+  assert.equal(faults.length, 1)
+  assert.match(faults[0] ?? '', /test\.toml, line 2, column \d+: /)
+})
+
+test('no two settings share a flag, and each is reachable by flag, environment and file', t => {
+  const flags = settingFields.map(field => schema[field].flag)
+  assert.equal(new Set(flags).size, flags.length)
+  const samples = { list: 'x', address: 'localhost:1', string: 'x', boolean: 'true', choice: 'auto', duration: '7s' }
+  for (const field of settingFields) {
+    const { flag, kind } = schema[field]
+    const sample = kind.name === 'integer' || kind.name === 'bytes' ? '7' : samples[kind.name]
+    const file = tomlFile(t, `${tomlKeyOf(field)} = "${sample}"`)
+    const inputs = [{ flags: { [flag]: sample } }, { env: { [envNameOf(field)]: sample } }, { file }]
+    const sourceNames = [`flag ${flag}`, `env ${envNameOf(field)}`, `file ${file}`]
+    for (const [index, input] of inputs.entries()) {
+      const resolution = resolveSettings({ ...nothing, ...input })
+      // A sample out of a setting's range, or of a later feature, shows its source in the fault.
+      const seen = resolution.ok ? showSource(resolution.sources[field]) : resolution.faults.join()
+      assert.ok(seen.includes(sourceNames[index] ?? '?'), `${field}: ${seen}`)
+    }
+  }
+})

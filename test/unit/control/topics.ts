@@ -1,0 +1,60 @@
+/** Ready-made catalogs and topics for the tests of this folder and of the store. */
+import { Catalog } from '../../../src/control/catalog.ts'
+import type { StoreImage } from '../../../src/control/store-image.ts'
+import { decideConfigure, decideCreate, decideDelete } from '../../../src/control/topic-decisions.ts'
+import type { TopicDecision, TopicDefaults } from '../../../src/control/topic-decisions.ts'
+import { toTopicId } from '../../../src/model/ids.ts'
+import type { Topic, TopicConfig, TopicConfigPatch } from '../../../src/model/topic.ts'
+
+export const defaults: TopicDefaults = {
+  segmentBytes: 64 * 1024 * 1024,
+  tombstoneRetentionMs: 86_400_000,
+  partitioner: 'fnv1a'
+}
+
+export const defaultConfig: TopicConfig = {
+  retention_ms: null,
+  retention_bytes: null,
+  cleanup_policy: 'delete',
+  segment_bytes: 67_108_864,
+  tombstone_retention_ms: 86_400_000
+}
+
+export const emptyImage: StoreImage = {
+  directoryId: '00112233445566778899aabbccddeeff',
+  shardCount: null,
+  placementEpoch: 0,
+  topics: [],
+  tombstones: [],
+  nextTopicId: 1,
+  nextHandle: 1
+}
+
+export function topicOf(fields: { id: number; name: string; firstHandle: number } & Partial<Omit<Topic, 'id'>>): Topic {
+  return {
+    partitionCount: 1,
+    partitioner: 'fnv1a',
+    config: defaultConfig,
+    ...fields,
+    id: toTopicId(fields.id)
+  }
+}
+
+/** Reserves and applies, as if the store had committed. */
+export function carryOut(catalog: Catalog, decision: TopicDecision): Topic {
+  catalog.reserve(decision.change)
+  catalog.apply(decision.change)
+  return decision.topic
+}
+
+export function create(catalog: Catalog, name: string, partitions = 1, config: TopicConfigPatch = {}): Topic {
+  return carryOut(catalog, decideCreate(catalog, { name, partitions, config }, defaults))
+}
+
+export function configure(catalog: Catalog, name: string, patch: TopicConfigPatch): Topic {
+  return carryOut(catalog, decideConfigure(catalog, name, patch))
+}
+
+export function remove(catalog: Catalog, name: string): Topic {
+  return carryOut(catalog, decideDelete(catalog, name))
+}

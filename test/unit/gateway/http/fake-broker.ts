@@ -1,0 +1,271 @@
+/**
+ * A broker in memory for tests of the HTTP gateway: enough of the semantics to check what goes in and comes out, and
+ * switches for what a test wants to happen. Answers come on a later turn of the loop, never inside a submit.
+ */
+import { BrokerError } from '../../../../src/model/errors.ts'
+import { limits } from '../../../../src/model/limits.ts'
+import { readFormats, RESULT_BYTES, submitOutcomes } from '../../../../src/model/requests.ts'
+import type {
+  Broker,
+  CreateTopicRequest,
+  ProduceCaller,
+  ReadCaller,
+  ReadRequest,
+  Readiness,
+  RecordSource,
+  SubmitOutcome
+} from '../../../../src/model/requests.ts'
+import type { TopicConfig, TopicConfigPatch, TopicDescription } from '../../../../src/model/topic.ts'
+
+export interface StoredRecord {
+  readonly key: Buffer | null
+  readonly value: Buffer
+  readonly sequence: bigint
+}
+
+interface StoredTopic {
+  readonly partitions: StoredRecord[][]
+  config: TopicConfig
+}
+
+const NO_SEQUENCE = -(2n ** 63n)
+
+/** Records in ring layout, decoded. */
+export function decodeRing(ring: Buffer, count: number): (StoredRecord & { readonly partition: number })[] {
+  let at = 0
+  return Array.from({ length: count }, () => {
+    const keyBytes = ring.readInt32BE(at)
+    at += 4
+    const key = keyBytes < 0 ? null : Buffer.from(ring.subarray(at, at + keyBytes))
+    at += Math.max(keyBytes, 0)
+    const valueBytes = ring.readUInt32BE(at)
+    at += 4
+    const value = Buffer.from(ring.subarray(at, at + valueBytes))
+    at += valueBytes
+    const partition = ring.readUInt32BE(at)
+    const sequence = ring.readBigInt64BE(at + 4)
+    at += 12
+    return { key, value, partition, sequence }
+  })
+}
+
+function jsonOf(record: StoredRecord, partition: number, offset: number, encoding: 'utf8' | 'base64'): object {
+  const { key, value } = record
+  return { partition, offset, timestamp_ms: 1, key: key && key.toString(encoding), value: value.toString(encoding) }
+}
+
+export class FakeBroker implements Broker {
+  ready: Readiness = { ready: true, message: 'accepting traffic', durability: 'synced' }
+  /** While true every submit finds the rings full. */
+  areRingsFull = false
+  /** While true answers wait for flush(). */
+  holdsAnswers = false
+  turnCount = 0
+  readonly reads: ReadRequest[] = []
+  /** Set to have the next submit throw: a bug of the broker. */
+  bug: Error | null = null
+  /** Set to have every consume answer with these bytes, in pieces of `chunkBytes`. */
+  cannedAnswer: { bytes: Buffer; chunkBytes: number } | null = null
+  /** Set to have a read fail; after its first chunk if there is a canned answer. */
+  readFailure: BrokerError | null = null
+  produceFailure: BrokerError | null = null
+  /** Every produced result claims to be a duplicate at this offset. */
+  duplicateAt: bigint | null = null
+  readonly #topics = new Map<string, StoredTopic>()
+  readonly #roomWaiters: (() => void)[] = []
+  readonly #answers: (() => void)[] = []
+  #roundRobin = 0
+
+  recordsOf(topic: string, partition: number): StoredRecord[] {
+    return this.#topicOf(topic).partitions[partition] ?? []
+  }
+
+  get heldAnswerCount(): number {
+    return this.#answers.length
+  }
+
+  get roomWaiterCount(): number {
+    return this.#roomWaiters.length
+  }
+
+  /** Gives all answers that wait. */
+  flush(): void {
+    for (const answer of this.#answers.splice(0)) answer()
+  }
+
+  /** The rings have room again. */
+  makeRoom(): void {
+    this.areRingsFull = false
+    for (const callback of this.#roomWaiters.splice(0)) callback()
+  }
+
+  #answer(answer: () => void): void {
+    this.#answers.push(answer)
+    if (!this.holdsAnswers) setImmediate(() => this.flush())
+  }
+
+  #topicOf(name: string): StoredTopic {
+    const topic = this.#topics.get(name)
+    if (topic === undefined) throw new BrokerError('TOPIC_NOT_FOUND', { topic: name })
+    return topic
+  }
+
+  async createTopic(request: CreateTopicRequest): Promise<{ name: string; partitions: number }> {
+    const { name, partitions, config } = request
+    if (this.#topics.has(name)) throw new BrokerError('TOPIC_EXISTS', { topic: name })
+    const base: TopicConfig = {
+      retention_ms: null,
+      retention_bytes: null,
+      cleanup_policy: 'delete',
+      segment_bytes: 67108864,
+      tombstone_retention_ms: 86400000
+    }
+    const topic = { partitions: Array.from({ length: partitions }, () => []), config: base }
+    this.#topics.set(name, topic)
+    await this.changeTopicConfig(name, config)
+    return { name, partitions }
+  }
+
+  listTopics(): string[] {
+    return [...this.#topics.keys()].sort()
+  }
+
+  async describeTopic(name: string): Promise<TopicDescription> {
+    if (this.bug !== null) throw this.bug
+    const { partitions, config } = this.#topicOf(name)
+    return {
+      name,
+      config,
+      partitions: partitions.map((records, id) => ({
+        id,
+        start_offset: 0,
+        end_offset: records.length,
+        segment_count: 1,
+        size_bytes: 0
+      }))
+    }
+  }
+
+  topicConfig(name: string): TopicConfig {
+    return this.#topicOf(name).config
+  }
+
+  async changeTopicConfig(name: string, patch: TopicConfigPatch): Promise<TopicConfig> {
+    const topic = this.#topicOf(name)
+    const given = Object.entries(patch).filter(([, value]) => value !== null)
+    const cleared = given.map(([field, value]) => [field, value === -1 ? null : value])
+    topic.config = { ...topic.config, ...Object.fromEntries(cleared) }
+    return topic.config
+  }
+
+  async deleteTopic(name: string): Promise<{ name: string; partitions: number }> {
+    const { partitions } = this.#topicOf(name)
+    this.#topics.delete(name)
+    return { name, partitions: partitions.length }
+  }
+
+  #check(topic: string, records: RecordSource): StoredTopic {
+    const stored = this.#topicOf(topic)
+    if (records.count > limits.requestRecordsMax) {
+      throw new BrokerError('RECORDS_TOO_MANY', { count: records.count, limit: limits.requestRecordsMax })
+    }
+    for (let i = 0; i < records.count; i++) {
+      const partition = records.partitionOf(i)
+      const count = stored.partitions.length
+      if (partition >= count) throw new BrokerError('PARTITION_RANGE', { topic, partition, count })
+    }
+    return stored
+  }
+
+  submitProduce(topic: string, records: RecordSource, caller: ProduceCaller): SubmitOutcome {
+    if (this.bug !== null) throw this.bug
+    if (this.areRingsFull) return submitOutcomes.full
+    try {
+      if (this.produceFailure !== null) throw this.produceFailure
+      const { partitions } = this.#check(topic, records)
+      const { count } = records
+      const chosen = Uint32Array.from({ length: count }, (_, i) => {
+        const named = records.partitionOf(i)
+        const hashed = named >= 0 ? named : records.hashKeyOf(i, partitions.length)
+        return hashed >= 0 ? hashed : this.#roundRobin++ % partitions.length
+      })
+      const ring = Buffer.alloc(records.ringBytes)
+      records.writeAll(chosen, ring, 0)
+      const results = Buffer.alloc(count * RESULT_BYTES)
+      decodeRing(ring, count).forEach((record, i) => {
+        const log = partitions[record.partition]
+        const offset = this.duplicateAt ?? BigInt(log?.length ?? 0)
+        log?.push(record)
+        results.writeUInt32BE(record.partition, i * RESULT_BYTES)
+        results.writeBigUInt64BE(offset, i * RESULT_BYTES + 4)
+        results[i * RESULT_BYTES + 12] = this.duplicateAt === null ? 0 : 1
+      })
+      this.#answer(() => caller.onProduced(results, 0, count))
+    } catch (error) {
+      if (!(error instanceof BrokerError)) throw error
+      this.#answer(() => caller.onProduceFailed(error))
+    }
+    return submitOutcomes.taken
+  }
+
+  submitRead(read: ReadRequest, caller: ReadCaller): SubmitOutcome {
+    if (this.bug !== null) throw this.bug
+    if (this.areRingsFull) return submitOutcomes.full
+    this.reads.push(read)
+    const failure = this.readFailure
+    this.#answer(() => {
+      if (failure !== null && this.cannedAnswer === null) {
+        caller.onReadFailed(failure)
+        return
+      }
+      const { bytes, chunkBytes } = this.cannedAnswer ?? { bytes: this.#read(read), chunkBytes: 1 << 20 }
+      for (let at = 0; at < bytes.length; at += chunkBytes) {
+        const end = Math.min(at + chunkBytes, bytes.length)
+        // Lent: the memory is spoilt after the call, as a ring's would be.
+        const lent = Buffer.concat([Buffer.alloc(8), bytes.subarray(at, end)])
+        caller.onReadChunk(lent, 8, lent.length, bytes.length, end === bytes.length)
+        lent.fill(0x21)
+        if (failure !== null) {
+          caller.onReadFailed(failure)
+          return
+        }
+      }
+    })
+    return submitOutcomes.taken
+  }
+
+  #read(read: ReadRequest): Buffer {
+    const { topic, partition, offsetHigh, offsetLow, maxRecords, format } = read
+    const log = this.recordsOf(topic, partition)
+    const start = Math.min(offsetHigh * 2 ** 32 + offsetLow, log.length)
+    const encoding = format === readFormats.jsonBase64 ? 'base64' : 'utf8'
+    const records = log
+      .slice(start, start + maxRecords)
+      .map((record, i) => jsonOf(record, partition, start + i, encoding))
+    const offset = (BigInt(offsetHigh) << 32n) | BigInt(offsetLow)
+    const next = records.length === 0 ? offset : BigInt(start + records.length)
+    const text = JSON.stringify(records)
+    return Buffer.from(`{"records":${text},"next_offset":${next},"high_watermark":${log.length}}`)
+  }
+
+  turn(): void {
+    this.turnCount++
+  }
+
+  whenRoom(callback: () => void): void {
+    this.#roomWaiters.push(callback)
+  }
+
+  onDelivered(): void {}
+
+  topicCount(): number {
+    return this.#topics.size
+  }
+
+  readiness(): Readiness {
+    return this.ready
+  }
+}
+
+/** Sequence of a record that names none. */
+export { NO_SEQUENCE }

@@ -1,0 +1,62 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import type { TestContext } from 'node:test'
+import { DatabaseSync } from 'node:sqlite'
+import type { StoreChange } from '../../../src/control/store-image.ts'
+import { StoreDatabase } from '../../../workers/store/database.ts'
+import { prepareTables } from '../../../workers/store/schema.ts'
+import { topicOf } from '../control/topics.ts'
+
+const created = (id: number, name: string): StoreChange => ({
+  kind: 'topic-created',
+  topic: topicOf({ id, name, firstHandle: id })
+})
+
+function openInMemory(t: TestContext): { connection: DatabaseSync; database: StoreDatabase } {
+  const connection = new DatabaseSync(':memory:')
+  prepareTables(connection, ':memory:')
+  const database = new StoreDatabase(connection)
+  t.after(() => database.close())
+  return { connection, database }
+}
+
+describe('a store without room', () => {
+  test('refuses commits as disk full, stores nothing of them, and goes on when there is room', t => {
+    const { connection, database } = openInMemory(t)
+    assert.deepEqual(database.commitGroup([[created(1, 'before')]]), [{ kind: 'committed' }])
+    const before = database.readImage()
+    const pages = connection.prepare('PRAGMA page_count').get()?.['page_count']
+    connection.exec(`PRAGMA max_page_count = ${String(pages)}`)
+    const many = Array.from({ length: 200 }, (_, i) => created(i + 2, `t${i}`.padEnd(200, 'x')))
+    const kinds = database.commitGroup([many]).map(outcome => outcome.kind)
+    assert.deepEqual(kinds, ['full'])
+    assert.deepEqual(database.readImage(), before)
+    connection.exec('PRAGMA max_page_count = 100000')
+    assert.deepEqual(database.commitGroup([many]), [{ kind: 'committed' }])
+    assert.equal(database.readImage().topics.length, 201)
+  })
+})
+
+describe('a group of commits', () => {
+  test('has one outcome per commit, in order, and keeps those that are sound', t => {
+    const { database } = openInMemory(t)
+    const outcomes = database.commitGroup([
+      [created(1, 'a')],
+      [created(2, 'b'), created(2, 'twice')],
+      [created(3, 'c')]
+    ])
+    assert.deepEqual(
+      outcomes.map(outcome => outcome.kind),
+      ['committed', 'refused', 'committed']
+    )
+    const { topics, nextTopicId } = database.readImage()
+    assert.deepEqual([topics.map(topic => topic.name), nextTopicId], [['a', 'c'], 4])
+  })
+
+  test('a value that no version of this code writes is reported as damage', t => {
+    const { connection, database } = openInMemory(t)
+    database.commitGroup([[created(1, 'a')]])
+    connection.exec("UPDATE topics SET cleanup_policy = 'shred'")
+    assert.throws(() => database.readImage(), { code: 'damaged', message: /shred.*cleanup_policy/ })
+  })
+})

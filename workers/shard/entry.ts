@@ -1,0 +1,67 @@
+/**
+ * Entry of a shard worker: builds the parts from workerData, opens the log by the recovery rules, runs the loop.
+ * Whatever is thrown ends the thread; the main thread starts it again through recovery.
+ */
+import { randomBytes } from 'node:crypto'
+import { workerData } from 'node:worker_threads'
+import { systemClock } from '../../src/base/clock.ts'
+import { parseFaultPlan } from '../../src/disk/fault-plan.ts'
+import { createRealDisk } from '../../src/disk/real-disk.ts'
+import { ShardLog } from '../../src/log/shard-log.ts'
+import { Bell, Doorbell } from '../../src/ring/bell.ts'
+import { RingConsumer, RingProducer } from '../../src/ring/spsc-ring.ts'
+import type { ShardStart } from '../../src/wire/shard/start.ts'
+import { ShardLoop } from './loop.ts'
+import { ProduceGroup } from './produce-group.ts'
+import { ReadQueue } from './read-queue.ts'
+import { ReplyWriter } from './reply-writer.ts'
+
+function runShard(start: ShardStart): void {
+  const { rings } = start
+  const doorbell = new Doorbell(rings.asleep, start.doorbell)
+  const replies = new ReplyWriter(new RingProducer(rings.replies), doorbell)
+  const counters = new Float64Array(rings.counters)
+  const monotonicMs = systemClock.monotonicMs
+  const log = new ShardLog({
+    disk: createRealDisk(start.faults === null ? undefined : parseFaultPlan(start.faults)),
+    directory: start.directory,
+    shard: start.shard,
+    placementEpoch: start.placementEpoch,
+    slotBytes: start.slotBytes,
+    firstSlotBytes: start.firstSlotBytes,
+    encodeBufferBytes: start.encodeBufferBytes,
+    clock: systemClock,
+    drawSalt: () => randomBytes(8)
+  })
+  replies.event({ kind: 'recovered', report: log.report })
+  const group = new ProduceGroup({
+    shard: start.shard,
+    log,
+    requests: new RingConsumer(rings.requests),
+    oversized: start.oversized,
+    replies,
+    counters,
+    onRoom: () => void doorbell.ring(),
+    flushEveryRecords: start.flushEveryRecords,
+    flushIntervalMs: start.flushIntervalMs,
+    monotonicMs
+  })
+  const reads = new ReadQueue(log, new RingConsumer(rings.reads), replies, { counters, monotonicMs })
+  new ShardLoop({
+    log,
+    bell: new Bell(rings.bell),
+    doorbell,
+    control: new RingConsumer(rings.control),
+    group,
+    reads,
+    replies,
+    counters,
+    slotBytes: start.slotBytes,
+    fillAheadBytes: start.fillAheadBytes,
+    monotonicMs
+  }).run()
+  start.doorbell.close()
+  start.oversized.close()
+}
+
+runShard(workerData as ShardStart)

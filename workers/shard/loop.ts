@@ -1,0 +1,126 @@
+/**
+ * The turn of a shard. Blocks in the bell or in the disk and nowhere else; it is deaf to events, timers and promises.
+ *
+ *   read the bell → control lane → one group (gather, write, sync, acks) → reads within a budget → publish replies
+ *   → nothing left? wait on the bell value read first, until the nearest deadline
+ */
+import { assert } from '../../src/base/assert.ts'
+import type { ShardLog } from '../../src/log/shard-log.ts'
+import type { Bell, Doorbell } from '../../src/ring/bell.ts'
+import type { RingConsumer } from '../../src/ring/spsc-ring.ts'
+import { unpackMessage } from '../../src/wire/msgpack.ts'
+import { counterIndex } from '../../src/wire/shard/counters.ts'
+import type { ControlMessage } from '../../src/wire/shard/messages.ts'
+import type { ProduceGroup } from './produce-group.ts'
+import type { ReadQueue } from './read-queue.ts'
+import type { ReplyWriter } from './reply-writer.ts'
+
+/** Longest sleep: nothing depends on it, but no wait is without an end. */
+const SLEEP_MS_MAX = 10_000
+
+export interface LoopParts {
+  readonly log: ShardLog
+  readonly bell: Bell
+  readonly doorbell: Doorbell
+  readonly control: RingConsumer
+  readonly group: ProduceGroup
+  readonly reads: ReadQueue
+  readonly replies: ReplyWriter
+  readonly counters: Float64Array
+  /** Slots of this size are kept filled ahead, up to fillAheadBytes. */
+  readonly slotBytes: number
+  readonly fillAheadBytes: number
+  readonly monotonicMs: () => number
+}
+
+export class ShardLoop {
+  readonly #parts: LoopParts
+  /** Bytes of spare slots asked for and not yet there. */
+  #askedBytes = 0
+  #slotsSeen = -1
+
+  constructor(parts: LoopParts) {
+    this.#parts = parts
+  }
+
+  /** Runs until it is told to stop. @throws ShardPoisoned, BugError: the thread ends and is started again. */
+  run(): void {
+    const { bell, control, group, reads, replies, counters, doorbell, monotonicMs } = this.#parts
+    const onRoom = (): void => void doorbell.ring()
+    for (;;) {
+      const rung = bell.read()
+      counters[counterIndex.loopTurns]! += 1
+      if (!this.#drainControl(control)) return
+      const hadGroup = group.run()
+      replies.flush()
+      const hasReads = reads.run(onRoom)
+      if (group.syncDueMs <= monotonicMs()) group.syncNow()
+      this.#askForSlots()
+      replies.flush()
+      if (hadGroup || hasReads) continue
+      counters[counterIndex.waits]! += 1
+      bell.wait(rung, Math.max(0, Math.min(SLEEP_MS_MAX, group.syncDueMs - monotonicMs())))
+    }
+  }
+
+  /** @returns false when told to stop. */
+  #drainControl(control: RingConsumer): boolean {
+    let goesOn = true
+    for (let at = control.next(); at >= 0; at = control.next()) {
+      const message = unpackMessage(control.buffer, at, at + control.length) as ControlMessage
+      if (!this.#handle(message)) goesOn = false
+    }
+    if (control.release()) this.#parts.doorbell.ring()
+    return goesOn
+  }
+
+  #handle(message: ControlMessage): boolean {
+    const { log, replies } = this.#parts
+    switch (message.kind) {
+      case 'open':
+        for (const topic of message.topics) log.table.open(topic)
+        break
+      case 'configure':
+        log.table.configure(message.topic)
+        break
+      case 'drop':
+        log.table.drop(message.firstHandle)
+        break
+      case 'slots-filled':
+        for (const file of message.files) {
+          log.files.addSpare({ name: file.name, capacityBytes: file.bytes, isFilled: true })
+          this.#askedBytes -= file.bytes
+          assert(this.#askedBytes >= 0, 'slots come only when asked for')
+        }
+        break
+      case 'stop':
+        this.#stop(message.id)
+        return false
+    }
+    replies.acknowledge(message.id)
+    return true
+  }
+
+  /** What is still in the ring was accepted: it is written and answered first. */
+  #stop(id: number): void {
+    const { group, log, replies } = this.#parts
+    while (group.run()) replies.flush()
+    group.syncNow()
+    log.close()
+    replies.acknowledge(id)
+    replies.flush()
+  }
+
+  /** Keeps spare slots coming; looked at when a slot was taken. */
+  #askForSlots(): void {
+    const { log, slotBytes, fillAheadBytes, replies } = this.#parts
+    if (this.#slotsSeen === log.files.slotCount) return
+    this.#slotsSeen = log.files.slotCount
+    const files: { name: string; bytes: number }[] = []
+    while (log.files.spareBytes + this.#askedBytes + slotBytes <= fillAheadBytes) {
+      files.push({ name: log.files.drawName(), bytes: slotBytes })
+      this.#askedBytes += slotBytes
+    }
+    if (files.length > 0) replies.event({ kind: 'slots-wanted', files })
+  }
+}

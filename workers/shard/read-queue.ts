@@ -1,0 +1,174 @@
+/**
+ * Reads of a shard: takes them from their ring, works on the oldest within a budget each turn, sends its answer in
+ * chunks. Shard thread only. Bounded, because main reserves room for every answer before it asks.
+ */
+import type { ShardLog } from '../../src/log/shard-log.ts'
+import { limits } from '../../src/model/limits.ts'
+import { readFormats, type ReadFormat } from '../../src/model/requests.ts'
+import type { RingConsumer } from '../../src/ring/spsc-ring.ts'
+import { write64 } from '../../src/wire/primitives/u64.ts'
+import { counterIndex } from '../../src/wire/shard/counters.ts'
+import {
+  DESCRIBED_ENTRY_BYTES,
+  REPLY_BODY_AT,
+  REPLY_HEADER_BYTES,
+  REPLY_LAST,
+  replyTypes,
+  requestTypes
+} from '../../src/wire/shard/messages.ts'
+import { AnswerWriter } from './answers.ts'
+import { ReadTask, stepOutcomes, type ReadWanted } from './read-task.ts'
+import type { ReplyWriter } from './reply-writer.ts'
+
+/** Bytes of batches and time that reads get between two groups. */
+const TURN_BYTES = 1024 * 1024
+const TURN_MS = 1
+
+interface Waiting {
+  readonly handle: number
+  readonly firstHandle: number
+  readonly wanted: ReadWanted
+}
+
+export class ReadQueue {
+  readonly #log: ShardLog
+  readonly #ring: RingConsumer
+  readonly #replies: ReplyWriter
+  readonly #counters: Float64Array
+  readonly #monotonicMs: () => number
+  readonly #waiting: Waiting[] = []
+  readonly #answer = new AnswerWriter()
+  #task: ReadTask | null = null
+
+  constructor(
+    log: ShardLog,
+    ring: RingConsumer,
+    replies: ReplyWriter,
+    shared: { counters: Float64Array; monotonicMs: () => number }
+  ) {
+    this.#log = log
+    this.#ring = ring
+    this.#replies = replies
+    this.#counters = shared.counters
+    this.#monotonicMs = shared.monotonicMs
+  }
+
+  /** One turn. @returns whether reads are still waiting. @param onRoom main had asked for room in the ring. */
+  run(onRoom: () => void): boolean {
+    let at = this.#ring.next()
+    if (at >= 0) {
+      for (; at >= 0; at = this.#ring.next()) this.#take(this.#ring.buffer, at)
+      if (this.#ring.release()) onRoom()
+    }
+    if (this.#task === null && this.#waiting.length === 0) return false
+    const startMs = this.#monotonicMs()
+    let left = TURN_BYTES
+    while (left > 0 && this.#monotonicMs() - startMs < TURN_MS) {
+      const before = this.#log.window.probe.memoryBytes + this.#log.window.probe.diskBytes
+      if (!this.#stepOldest(left)) break
+      left -= Math.max(1, this.#log.window.probe.memoryBytes + this.#log.window.probe.diskBytes - before)
+    }
+    this.#counters[counterIndex.readBytesMemory] = this.#log.window.probe.memoryBytes
+    this.#counters[counterIndex.readBytesDisk] = this.#log.window.probe.diskBytes
+    return this.#task !== null || this.#waiting.length > 0
+  }
+
+  #take(buffer: Buffer, at: number): void {
+    const requestId = buffer.readUInt32BE(at + 4)
+    if (buffer[at] === requestTypes.describe) {
+      this.#describe(requestId, buffer.readUInt32BE(at + 8))
+      return
+    }
+    const handle = buffer.readUInt32BE(at + 8)
+    const partition = buffer.readUInt32BE(at + 12)
+    this.#waiting.push({
+      handle,
+      firstHandle: handle - partition,
+      wanted: {
+        requestId,
+        format: formatOf(buffer[at + 1]),
+        partition,
+        offset: buffer.readBigUInt64BE(at + 16),
+        maxRecords: buffer.readUInt32BE(at + 24),
+        maxBytes: buffer.readUInt32BE(at + 28)
+      }
+    })
+  }
+
+  /** Works on the oldest read. @returns false when there is none. */
+  #stepOldest(budgetBytes: number): boolean {
+    this.#task ??= this.#begin()
+    if (this.#task === null) return false
+    const task = this.#task
+    const outcome = task.step(budgetBytes)
+    if (outcome === stepOutcomes.more) return true
+    this.#task = null
+    if (outcome === stepOutcomes.done) this.#send(task)
+    else this.#fail(task)
+    return true
+  }
+
+  /** The next read whose topic is still there. */
+  #begin(): ReadTask | null {
+    for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
+      const topic = this.#log.table.topic(next.firstHandle)
+      if (topic === undefined) {
+        this.#replies.fail(next.wanted.requestId, 'TOPIC_NOT_FOUND', {}, 'no')
+        continue
+      }
+      const log = topic.log(next.wanted.partition)
+      const offset = Math.max(Number(next.wanted.offset), log.startOffset)
+      return new ReadTask(next.wanted, log, this.#log.read(log, offset), this.#answer)
+    }
+    return null
+  }
+
+  #send(task: ReadTask): void {
+    const { buffer, length } = this.#answer
+    for (let start = 0; start < length; start += limits.replyChunkBytes) {
+      const end = Math.min(length, start + limits.replyChunkBytes)
+      const flags = end === length ? REPLY_LAST : 0
+      this.#replies.begin(replyTypes.readChunk, flags, task.wanted.requestId, REPLY_BODY_AT + end - start)
+      this.#replies.target.writeUInt32BE(length, this.#replies.at + 8)
+      buffer.copy(this.#replies.target, this.#replies.at + REPLY_BODY_AT, start, end)
+    }
+    this.#counters[counterIndex.reads]! += 1
+    this.#counters[counterIndex.readRecords]! += task.recordCount
+  }
+
+  #fail(task: ReadTask): void {
+    const { damagedFirst: first, damagedLast: last } = task
+    const details = { first, last, partition: task.wanted.partition, next: last + 1 }
+    this.#replies.fail(task.wanted.requestId, 'DATA_DAMAGED', details, 'no')
+    this.#replies.log('error', 'a damaged range was read', details)
+  }
+
+  /** Answers for the partitions of a topic that have a log here; the others are empty or another shard's. */
+  #describe(requestId: number, firstHandle: number): void {
+    const logs = this.#log.table.topic(firstHandle)?.logs ?? []
+    const perFrame = Math.floor(limits.replyChunkBytes / DESCRIBED_ENTRY_BYTES)
+    const present: number[] = []
+    logs.forEach((_, partition) => present.push(partition))
+    for (let from = 0; from === 0 || from < present.length; from += perFrame) {
+      const part = present.slice(from, from + perFrame)
+      const flags = from + perFrame >= present.length ? REPLY_LAST : 0
+      this.#replies.begin(replyTypes.described, flags, requestId, REPLY_HEADER_BYTES + part.length * DESCRIBED_ENTRY_BYTES)
+      let at = this.#replies.at + REPLY_HEADER_BYTES
+      for (const partition of part) {
+        const log = logs[partition]
+        if (log === undefined) continue
+        this.#replies.target.writeUInt32BE(partition, at)
+        this.#replies.target.writeUInt32BE(log.segmentCount, at + 4)
+        write64(this.#replies.target, at + 8, log.startOffset)
+        write64(this.#replies.target, at + 16, log.highWatermark)
+        write64(this.#replies.target, at + 24, log.sizeBytes)
+        at += DESCRIBED_ENTRY_BYTES
+      }
+    }
+  }
+}
+
+function formatOf(byte: number | undefined): ReadFormat {
+  if (byte === readFormats.jsonUtf8) return readFormats.jsonUtf8
+  return byte === readFormats.jsonBase64 ? readFormats.jsonBase64 : readFormats.es01
+}

@@ -1,0 +1,183 @@
+/**
+ * store.db: applies groups of commits, each commit whole or not at all, a group in one transaction with one sync.
+ * Store thread only; owns the connection. Main decides what to store; nothing is validated here but the invariants that
+ * must hold for ever: ids and handles only rise, and what is changed or deleted exists.
+ *
+ * After an I/O error the file's state is known only to the next open, so every later commit is refused.
+ */
+import type { DatabaseSync, StatementSync } from 'node:sqlite'
+import { assert, unreachable } from '../../src/base/assert.ts'
+import type { StoreChange, StoreImage } from '../../src/control/store-image.ts'
+import type { Topic } from '../../src/model/topic.ts'
+import {
+  sqliteCodeOf,
+  SQLITE_CANTOPEN,
+  SQLITE_CORRUPT,
+  SQLITE_FULL,
+  SQLITE_IOERR,
+  SQLITE_NOTADB,
+  SQLITE_READONLY
+} from '../../src/store/sqlite-error.ts'
+import { configColumns, configValues, readImage } from './schema.ts'
+
+/**
+ * full: no room, nothing of it stored, later commits may succeed. refused: an invariant would break; nothing stored.
+ * failed: the disk or the file failed; `isUnknown` if the failure came when the group may already have been stored.
+ */
+export type CommitOutcome =
+  | { readonly kind: 'committed' }
+  | { readonly kind: 'full'; readonly cause: unknown }
+  | { readonly kind: 'refused'; readonly cause: unknown }
+  | { readonly kind: 'failed'; readonly cause: unknown; readonly isUnknown: boolean }
+
+const committed: CommitOutcome = { kind: 'committed' }
+const ioCodes: readonly (number | null)[] = [
+  SQLITE_IOERR,
+  SQLITE_CORRUPT,
+  SQLITE_CANTOPEN,
+  SQLITE_NOTADB,
+  SQLITE_READONLY
+]
+
+export class StoreDatabase {
+  readonly #database: DatabaseSync
+  readonly #statements: Statements
+  #failure: { readonly cause: unknown } | null = null
+
+  /** @param database prepared by prepareTables; this object closes it. */
+  constructor(database: DatabaseSync) {
+    this.#database = database
+    this.#statements = prepareStatements(database)
+  }
+
+  /** @throws StoreOpenError damaged */
+  readImage(): StoreImage {
+    return readImage(this.#database)
+  }
+
+  /**
+   * Stores a group. On return every `committed` is on disk.
+   * @returns one outcome per commit, in order.
+   * @cost one sync, whatever the group holds.
+   */
+  commitGroup(commits: readonly (readonly StoreChange[])[]): CommitOutcome[] {
+    if (this.#failure !== null) {
+      const { cause } = this.#failure
+      return commits.map(() => ({ kind: 'failed', cause, isUnknown: false }))
+    }
+    let isCommitting = false
+    try {
+      this.#database.exec('BEGIN IMMEDIATE')
+      const outcomes = commits.map(changes => this.#applyOne(changes))
+      isCommitting = true
+      this.#database.exec('COMMIT')
+      return outcomes
+    } catch (error) {
+      this.#rollBack()
+      const outcome = this.#outcomeOf(error, isCommitting)
+      return commits.map(() => outcome)
+    }
+  }
+
+  /** Moves the write-ahead log into the database and closes it. @throws the errors of node:sqlite */
+  close(): void {
+    if (this.#failure === null) this.#database.exec('PRAGMA wal_checkpoint(TRUNCATE)')
+    this.#database.close()
+  }
+
+  /** One commit inside of the group's transaction. Throws only if the transaction itself is lost. */
+  #applyOne(changes: readonly StoreChange[]): CommitOutcome {
+    this.#database.exec('SAVEPOINT one')
+    try {
+      for (const change of changes) this.#apply(change)
+    } catch (error) {
+      if (!this.#database.isTransaction || isIoError(error)) throw error
+      this.#database.exec('ROLLBACK TO one; RELEASE one')
+      return this.#outcomeOf(error, false)
+    }
+    this.#database.exec('RELEASE one')
+    return committed
+  }
+
+  #apply(change: StoreChange): void {
+    switch (change.kind) {
+      case 'placement':
+        this.#statements.place.run(change.shardCount, change.epoch)
+        return
+      case 'topic-created':
+        return this.#createTopic(change.topic)
+      case 'topic-configured':
+        changedOne(this.#statements.configure.run(...configValues(change.config), change.id))
+        return
+      case 'topic-deleted':
+        changedOne(this.#statements.bury.run(change.id))
+        changedOne(this.#statements.remove.run(change.id))
+        return
+      default:
+        unreachable(change)
+    }
+  }
+
+  /** The counters move with the row, in the same transaction: no id or handle is ever allotted twice. */
+  #createTopic(topic: Topic): void {
+    const { id, name, firstHandle, partitionCount, partitioner, config } = topic
+    const moved = this.#statements.allot.run(id + 1, firstHandle + partitionCount, id, firstHandle)
+    assert(moved.changes === 1, 'topic id and handles must be above every one ever allotted')
+    this.#statements.create.run(id, name, firstHandle, partitionCount, partitioner, ...configValues(config))
+  }
+
+  #outcomeOf(cause: unknown, isCommitting: boolean): CommitOutcome {
+    if (sqliteCodeOf(cause) === SQLITE_FULL) return { kind: 'full', cause }
+    if (!isCommitting && !isIoError(cause)) return { kind: 'refused', cause }
+    this.#failure = { cause }
+    return { kind: 'failed', cause, isUnknown: isCommitting }
+  }
+
+  #rollBack(): void {
+    if (!this.#database.isTransaction) return
+    try {
+      this.#database.exec('ROLLBACK')
+    } catch (error) {
+      // The error that led here is the one to report; this one says that the connection is of no more use.
+      this.#failure = { cause: error }
+    }
+  }
+}
+
+function isIoError(error: unknown): boolean {
+  return ioCodes.includes(sqliteCodeOf(error))
+}
+
+function changedOne(result: { readonly changes: number | bigint }): void {
+  assert(result.changes === 1, 'a topic that is changed or deleted must exist')
+}
+
+interface Statements {
+  readonly place: StatementSync
+  readonly allot: StatementSync
+  readonly create: StatementSync
+  readonly configure: StatementSync
+  readonly bury: StatementSync
+  readonly remove: StatementSync
+}
+
+function prepareStatements(database: DatabaseSync): Statements {
+  const columns = configColumns.join(', ')
+  const assignments = configColumns.map(column => `${column} = ?`).join(', ')
+  return {
+    place: database.prepare('UPDATE state SET shard_count = ?, placement_epoch = ?'),
+    allot: database.prepare(
+      'UPDATE state SET next_topic_id = ?, next_handle = ? WHERE next_topic_id <= ? AND next_handle <= ?'
+    ),
+    create: database.prepare(
+      `INSERT INTO topics (id, name, first_handle, partition_count, partitioner, ${columns})
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+    ),
+    configure: database.prepare(`UPDATE topics SET ${assignments} WHERE id = ?`),
+    bury: database.prepare(
+      `INSERT INTO tombstones (id, name, first_handle, partition_count)
+       SELECT id, name, first_handle, partition_count FROM topics WHERE id = ?`
+    ),
+    remove: database.prepare('DELETE FROM topics WHERE id = ?')
+  }
+}

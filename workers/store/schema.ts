@@ -1,0 +1,186 @@
+/**
+ * The tables of store.db, their version, and the image read from them. Store thread only.
+ *
+ *   state       one row: directory id, placement, the next ids to allot
+ *   topics      live topics with their configuration
+ *   tombstones  deleted topics whose handles may still stand in a slot (durability V6)
+ *
+ * u64 values (retention, tombstone retention) are kept as decimal text: SQLite integers are signed, and neither they
+ * nor JavaScript numbers hold them exactly. Everything else is a safe integer by its limits.
+ */
+import { randomBytes } from 'node:crypto'
+import type { DatabaseSync, SQLOutputValue } from 'node:sqlite'
+import { toTopicId } from '../../src/model/ids.ts'
+import { cleanupPolicies, partitioners } from '../../src/model/topic.ts'
+import type { Topic, TopicConfig } from '../../src/model/topic.ts'
+import type { StoreImage, Tombstone } from '../../src/control/store-image.ts'
+import { StoreOpenError } from '../../src/store/store-open-error.ts'
+
+/** PRAGMA user_version. Raised by one with every change of the tables; an older one is migrated, a newer one refused. */
+export const FORMAT_VERSION = 1
+/** PRAGMA application_id: the letters MLRC. */
+export const APPLICATION_ID = 0x4d4c_5243
+
+const tables = `
+  CREATE TABLE state (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    directory_id TEXT NOT NULL,
+    shard_count INTEGER,
+    placement_epoch INTEGER NOT NULL,
+    next_topic_id INTEGER NOT NULL,
+    next_handle INTEGER NOT NULL
+  ) STRICT;
+  CREATE TABLE topics (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    first_handle INTEGER NOT NULL UNIQUE,
+    partition_count INTEGER NOT NULL,
+    partitioner TEXT NOT NULL,
+    retention_ms TEXT,
+    retention_bytes TEXT,
+    cleanup_policy TEXT NOT NULL,
+    segment_bytes INTEGER NOT NULL,
+    tombstone_retention_ms TEXT NOT NULL
+  ) STRICT;
+  CREATE TABLE tombstones (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL,
+    first_handle INTEGER NOT NULL UNIQUE,
+    partition_count INTEGER NOT NULL
+  ) STRICT;
+`
+
+/**
+ * Checks that the file is ours and not newer than this code, sets how it commits, and makes the tables in a new one.
+ * @param path for the message only.
+ * @throws StoreOpenError newer-format, damaged · the errors of node:sqlite
+ */
+export function prepareTables(database: DatabaseSync, path: string): void {
+  const version = pragmaInteger(database, 'user_version')
+  const isNew = version === 0 && database.prepare('SELECT 1 FROM sqlite_schema LIMIT 1').get() === undefined
+  if (!isNew && pragmaInteger(database, 'application_id') !== APPLICATION_ID) {
+    throw new StoreOpenError('damaged', `${path} is not a store of this broker`)
+  }
+  if (version > FORMAT_VERSION) {
+    throw new StoreOpenError(
+      'newer-format',
+      `${path} was written by a newer version (store format ${version}; this one reads up to ${FORMAT_VERSION})`
+    )
+  }
+  // FULL: the write-ahead log is synced by every commit, so a commit that returned survives a power cut.
+  database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL')
+  if (isNew) createTables(database)
+}
+
+/** One transaction, header fields included: a crash leaves an empty file or a whole store. */
+function createTables(database: DatabaseSync): void {
+  database.exec('BEGIN IMMEDIATE')
+  database.exec(tables)
+  database
+    .prepare(
+      'INSERT INTO state (one, directory_id, placement_epoch, next_topic_id, next_handle) VALUES (1, ?, 0, 1, 1)'
+    )
+    .run(randomBytes(16).toString('hex'))
+  database.exec(`PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${FORMAT_VERSION}; COMMIT`)
+}
+
+/**
+ * Everything the store holds.
+ * @throws StoreOpenError damaged if a value is not what its column may hold.
+ */
+export function readImage(database: DatabaseSync): StoreImage {
+  const state = database.prepare('SELECT * FROM state').get()
+  if (state === undefined) throw new StoreOpenError('damaged', 'the store has no state row')
+  return {
+    directoryId: textOf(state, 'directory_id'),
+    shardCount: state['shard_count'] === null ? null : integerOf(state, 'shard_count'),
+    placementEpoch: integerOf(state, 'placement_epoch'),
+    topics: database.prepare('SELECT * FROM topics ORDER BY id').all().map(topicOf),
+    tombstones: database.prepare('SELECT * FROM tombstones ORDER BY id').all().map(tombstoneOf),
+    nextTopicId: integerOf(state, 'next_topic_id'),
+    nextHandle: integerOf(state, 'next_handle')
+  }
+}
+
+/** The config columns, in the order of configColumns. */
+export function configValues(config: TopicConfig): (string | number | null)[] {
+  return [
+    config.retention_ms === null ? null : String(config.retention_ms),
+    config.retention_bytes === null ? null : String(config.retention_bytes),
+    config.cleanup_policy,
+    config.segment_bytes,
+    String(config.tombstone_retention_ms)
+  ]
+}
+
+/** Names of the columns that hold a TopicConfig. */
+export const configColumns = [
+  'retention_ms',
+  'retention_bytes',
+  'cleanup_policy',
+  'segment_bytes',
+  'tombstone_retention_ms'
+] as const
+
+type Row = Record<string, SQLOutputValue>
+
+function topicOf(row: Row): Topic {
+  return {
+    id: toTopicId(integerOf(row, 'id')),
+    name: textOf(row, 'name'),
+    firstHandle: integerOf(row, 'first_handle'),
+    partitionCount: integerOf(row, 'partition_count'),
+    partitioner: choiceOf(row, 'partitioner', partitioners),
+    config: {
+      retention_ms: row['retention_ms'] === null ? null : u64Of(row, 'retention_ms'),
+      retention_bytes: row['retention_bytes'] === null ? null : u64Of(row, 'retention_bytes'),
+      cleanup_policy: choiceOf(row, 'cleanup_policy', cleanupPolicies),
+      segment_bytes: integerOf(row, 'segment_bytes'),
+      tombstone_retention_ms: u64Of(row, 'tombstone_retention_ms')
+    }
+  }
+}
+
+function tombstoneOf(row: Row): Tombstone {
+  return {
+    id: toTopicId(integerOf(row, 'id')),
+    name: textOf(row, 'name'),
+    firstHandle: integerOf(row, 'first_handle'),
+    partitionCount: integerOf(row, 'partition_count')
+  }
+}
+
+function pragmaInteger(database: DatabaseSync, name: 'user_version' | 'application_id'): number {
+  return integerOf(database.prepare(`PRAGMA ${name}`).get() ?? {}, name)
+}
+
+function integerOf(row: Row, column: string): number {
+  const value = row[column]
+  if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0) return value
+  throw wrongValue(column, value)
+}
+
+function textOf(row: Row, column: string): string {
+  const value = row[column]
+  if (typeof value === 'string') return value
+  throw wrongValue(column, value)
+}
+
+/** A number where a number is exact, else a bigint (D25). */
+function u64Of(row: Row, column: string): number | bigint {
+  const text = textOf(row, column)
+  if (!/^\d{1,20}$/.test(text)) throw wrongValue(column, text)
+  const number = Number(text)
+  return Number.isSafeInteger(number) ? number : BigInt(text)
+}
+
+function choiceOf<T extends string>(row: Row, column: string, choices: readonly T[]): T {
+  const text = textOf(row, column)
+  const choice = choices.find(known => known === text)
+  if (choice === undefined) throw wrongValue(column, text)
+  return choice
+}
+
+function wrongValue(column: string, value: unknown): StoreOpenError {
+  return new StoreOpenError('damaged', `the store holds ${String(value)} in column ${column}`)
+}
