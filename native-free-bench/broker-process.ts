@@ -35,8 +35,8 @@ export interface BrokerProcess {
   readonly addresses: BrokerAddresses
   /** From the start of the process to its ready line. */
   readonly readyMs: number
-  /** Waits until so many bytes of slots are filled, as far as the broker says so. @returns the bytes it spoke of. */
-  waitForFill(bytes: number, timeoutMs: number): Promise<number>
+  /** Bytes of filled slots that the broker spoke of in its log so far, over all shards; 0 if it does not speak of them. */
+  filledBytes(): number
   /** SIGTERM and the end of the process; SIGKILL after a while. @returns what it said of its journal, or null. */
   stop(): Promise<JournalTotals | null>
   /** SIGKILL at once; resolves when the process is gone. */
@@ -94,10 +94,7 @@ export async function watchBroker(command: string, args: readonly string[]): Pro
       pid: child.pid ?? -1,
       addresses,
       readyMs,
-      waitForFill: async (bytes, timeoutMs) => {
-        await watch.waitFor(() => (watch.filledBytes >= bytes ? true : null), timeoutMs)
-        return watch.filledBytes
-      },
+      filledBytes: () => watch.filledBytes,
       stop: async () => {
         await endChild(child, watch, 'SIGTERM')
         return watch.totals

@@ -42,7 +42,7 @@ async function main(args: readonly string[]): Promise<number> {
   if (writesHere) refuseMemoryFileSystem(base)
   const workDir = mkdtempSync(join(base, WORK_PREFIX))
   const limitPath = join(workDir, 'limit.bin')
-  const context: RunContext = { options, workDir, limitPath, current: null, bytesPerSync: [], fillIsReported: true }
+  const context: RunContext = { options, workDir, limitPath, current: null, bytesPerSync: [] }
   const release = onInterrupt(context)
   try {
     const report = await runAll(context, args)

@@ -6,6 +6,7 @@ import { closeSync, fsyncSync, mkdirSync, openSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { startBroker } from './broker-process.ts'
 import type { BrokerProcess, JournalTotals } from './broker-process.ts'
+import { allocatedBytes, watchFill } from './fill-watch.ts'
 import { HttpJson } from './http-json.ts'
 import { LIMIT_LARGE_BYTES, measureLimit } from './limit.ts'
 import type { BrokerAddresses } from './load/connections.ts'
@@ -35,8 +36,6 @@ export interface RunContext {
   current: BrokerProcess | null
   /** Mean bytes per sync that brokers reported, newest last. */
   readonly bytesPerSync: number[]
-  /** False once a broker did not speak of filled slots: the next ones are not waited for as long. */
-  fillIsReported: boolean
 }
 
 /** Share of the filled slots that keys and values may use; the rest is for headers and group directories. */
@@ -44,8 +43,6 @@ const FILL_SHARE = 0.8
 /** Slots are filled at 250 MB/s at least (measured on cold page cache); this is the patience on top. */
 const FILL_BYTES_PER_MS = 100_000
 const FILL_PATIENCE_MS = 5000
-/** Patience with a broker of a kind that never reports its filling. */
-const FILL_UNREPORTED_MS = 3000
 /** A window shorter than that is too short to be called steady. */
 const SHORT_WINDOW_SECONDS = 0.5
 const topic = 'bench'
@@ -98,7 +95,7 @@ async function runOnFreshBroker(context: RunContext, one: BrokerCase, dataDir: s
   let result: RoundResult
   let totals: JournalTotals | null
   try {
-    const notes = await waitForFill(context, broker)
+    const notes = await waitForFill(context, broker, dataDir)
     const bytesMax = fillAheadBytes * FILL_SHARE
     result = await measure(context, one, { addresses: broker.addresses, pid: broker.pid, bytesMax, notes })
   } finally {
@@ -115,17 +112,17 @@ async function runOnFreshBroker(context: RunContext, one: BrokerCase, dataDir: s
   return { ...result, extras: { ...result.extras, bytesPerSync }, notes }
 }
 
-async function waitForFill(context: RunContext, broker: BrokerProcess): Promise<string[]> {
+/** @returns what a reader must know, if not all slots were filled when the load began. */
+async function waitForFill(context: RunContext, broker: BrokerProcess, dataDir: string): Promise<string[]> {
   const wanted = context.options.fillAheadBytes
-  const patience = context.fillIsReported ? FILL_PATIENCE_MS + wanted / FILL_BYTES_PER_MS : FILL_UNREPORTED_MS
-  const filled = await broker.waitForFill(wanted * FILL_SHARE, patience)
-  if (filled === 0) context.fillIsReported = false
+  const filled = await watchFill({
+    wantedBytes: wanted * FILL_SHARE,
+    timeoutMs: FILL_PATIENCE_MS + wanted / FILL_BYTES_PER_MS,
+    reportedBytes: () => broker.filledBytes(),
+    allocatedBytes: () => allocatedBytes(dataDir)
+  })
   if (filled >= wanted * FILL_SHARE) return []
-  return [
-    filled === 0
-      ? 'the broker did not report filled slots: the window may have met unfilled ones'
-      : `only ${formatBytes(filled)} of ${formatBytes(wanted)} of slots were filled when the load began`
-  ]
+  return [`only ${formatBytes(filled)} of ${formatBytes(wanted)} of slots were filled when the load began`]
 }
 
 interface Target {

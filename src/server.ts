@@ -16,6 +16,7 @@ import { createHttpGateway, type HttpGateway } from './gateway/http/gateway.ts'
 import { ShardSet } from './shards/shard-set.ts'
 import { openStore } from './store/store-client.ts'
 import type { Store } from './store/store.ts'
+import { sumCounters, type ShardCounters } from './wire/shard/counters.ts'
 
 /** A broker that answers. */
 export interface RunningServer {
@@ -29,8 +30,8 @@ export interface RunningServer {
   readonly engine: 'uws' | 'node'
   /** For tests and metrics: the shards and what they count. */
   readonly shardSet: ShardSet
-  /** Answers what is in progress, seals the logs, gives the directory back. */
-  stop(): Promise<void>
+  /** Answers what is in progress, seals the logs, gives the directory back. @returns what the shards did, in sum. */
+  stop(): Promise<ShardCounters>
 }
 
 /** What is already running, newest last: taken down in reverse when a later part does not start. */
@@ -100,8 +101,10 @@ async function build(settings: Settings, logger: Logger, undo: Undo[]): Promise<
     async stop() {
       broker.beginStop()
       await Promise.all([http.stop(settings.shutdownTimeoutMs), es01?.stop(settings.shutdownTimeoutMs)])
+      const links = shards.links()
       await shards.stop()
       await store.close()
+      return sumCounters(links.map(link => link.counters))
     }
   }
 }

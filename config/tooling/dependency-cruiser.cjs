@@ -23,7 +23,7 @@ const layers = {
   'src/server\\.ts': ['src'],
   'src/main\\.ts': ['src/cli'],
   'src/bin\\.js': [],
-  'workers/shard': [...below, 'src/ring', 'src/log', 'src/disk', 'src/shards/protocol'],
+  'workers/shard': [...below, 'src/ring', 'src/log', 'src/disk'],
   'workers/store': [...below, 'src/control', 'src/store'],
   'workers/settler': [...below, 'src/disk', 'src/log'],
   'workers/background': [...below, 'src/background'],

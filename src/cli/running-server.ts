@@ -10,5 +10,6 @@ export interface RunningServer {
   readonly shards: number
   readonly firstStart: boolean
   readonly engine: 'uws' | 'node'
-  stop(): Promise<void>
+  /** @returns counters of the shards, for the last log line. */
+  stop(): Promise<Readonly<Record<string, number>>>
 }

@@ -95,7 +95,7 @@ async function stopInTime(parts: ServeParts, server: RunningServer): Promise<Exi
   try {
     const outcome = await Promise.race([server.stop(), timeout])
     if (outcome !== 'late') {
-      parts.logger.info({}, 'stopped')
+      parts.logger.info(outcome, 'stopped')
       return exitCodes.ok
     }
     parts.logger.error(

@@ -203,12 +203,17 @@ export function sealGroup(target: Buffer, at: number, header: GroupHeader, seed:
   target.writeUInt32BE(crc32c(target, at + 8, directoryEnd, seed), at + 4)
 }
 
+/** True if a group may begin at source[at…]; readGroupHeader says whether it does. Needs 4 bytes there. */
+export function beginsGroup(source: Buffer, at: number): boolean {
+  return source.readUInt32BE(at) === GROUP_MAGIC
+}
+
 /**
  * The header at source[at…], if it and its directory are whole and belong to this use of the slot; else null.
  * `source` must hold the directory too; a length that points outside is a bad header.
  */
 export function readGroupHeader(source: Buffer, at: number, seed: number): GroupHeader | null {
-  if (at + GROUP_HEADER_BYTES > source.length || source.readUInt32BE(at) !== GROUP_MAGIC) return null
+  if (at + GROUP_HEADER_BYTES > source.length || !beginsGroup(source, at)) return null
   const directoryBytes = source.readUInt32BE(at + 28)
   const totalBytes = source.readUInt32BE(at + 24)
   const bodyBytes = source.readUInt32BE(at + 32)

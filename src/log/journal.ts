@@ -8,7 +8,7 @@
 import { assert } from '../base/assert.ts'
 import type { Clock } from '../base/clock.ts'
 import { crc32c } from '../base/crc32c.ts'
-import type { Disk, DiskFile } from '../disk/disk.ts'
+import { DiskError, type Disk, type DiskFile } from '../disk/disk.ts'
 import { SlotFooter } from './slot-footer.ts'
 import {
   BLOCK_BYTES,
@@ -56,6 +56,8 @@ export class Journal {
   #lastSequence: number
   #lastWritten: number
   #lastSynced: number
+  /** The disk can no longer be trusted: what was written may be lost though it reads well. Never false again (W6). */
+  isPoisoned = false
   /** Slots opened without zeros under them: slower, never wrong. */
   unfilledCount = 0
   rolledCount = 0
@@ -103,19 +105,20 @@ export class Journal {
 
   /**
    * Seals the open slot, if any, and opens the next with room for one group of that size.
-   * @throws DiskError; ENOSPC leaves no slot open: call again when there is room (W6).
+   * @throws DiskError, nothing written; unless it poisons, call again when there is room (W6).
    */
   roll(groupBytes: number, directoryBytes: number): void {
-    if (this.#open !== null) {
-      assert(this.#lastWritten === this.#lastSynced, 'a slot is left only when all of it is synced')
-      this.#seal(this.#open, false)
-      this.#open = null
-      this.rolledCount++
-    }
-    const slot = this.#take(groupBytes, directoryBytes)
-    slot.file.write('slot.header-write', encodeSlotHeader(slot.header), 0, SLOT_GROUPS_AT, 0)
-    slot.file.sync('slot.header-sync')
-    this.#adopt(slot)
+    this.#guard(() => {
+      if (this.#open !== null) {
+        assert(this.#lastWritten === this.#lastSynced, 'a slot is left only when all of it is synced')
+        this.#seal(this.#open, false)
+        this.#open = null
+        this.rolledCount++
+      }
+      const slot = this.#take(groupBytes, directoryBytes)
+      this.#beginSlot(slot)
+      this.#adopt(slot)
+    })
   }
 
   /**
@@ -129,8 +132,7 @@ export class Journal {
 
   commitHeader(): void {
     const slot = this.#slot()
-    slot.file.write('slot.header-write', encodeSlotHeader(slot.header), 0, SLOT_GROUPS_AT, 0)
-    slot.file.sync('slot.header-sync')
+    writeSlotHeader(slot.file, slot.header)
   }
 
   /**
@@ -140,7 +142,7 @@ export class Journal {
   write(source: Buffer, start: number, end: number): void {
     const slot = this.#slot()
     assert((end - start) % BLOCK_BYTES === 0, 'a group fills whole blocks')
-    slot.file.write('group.write', source, start, end, slot.position)
+    this.#guard(() => slot.file.write('group.write', source, start, end, slot.position))
     slot.position += end - start
     this.#lastWritten++
   }
@@ -156,25 +158,28 @@ export class Journal {
 
   /** fdatasync of the open slot. @throws DiskError: the shard is poisoned; never call it again (W6). */
   sync(): void {
-    this.#slot().file.sync('group.sync')
+    const slot = this.#slot()
+    this.#guard(() => slot.file.sync('group.sync'))
     this.#lastSynced = this.#lastWritten
   }
 
-  /** After a failed write: this slot gets no more groups, and the failed group's number is given again. */
+  /** After a failed write: this slot gets no more groups, and the failed group's number is given again. All others are synced. */
   endSlot(): void {
+    assert(this.#lastWritten === this.#lastSynced, 'a slot ends where it was last synced')
     this.#open = null
-    this.#lastWritten = this.#lastSynced
   }
 
   /** Clean end: seals the open slot and cuts it to what it holds. A slot without a group is left for the next start. */
   close(): void {
     const slot = this.#open
     this.#open = null
-    if (slot !== null && slot.position > SLOT_GROUPS_AT && this.#lastWritten === this.#lastSynced) this.#seal(slot, true)
+    const isWhole = !this.isPoisoned && this.#lastWritten === this.#lastSynced
+    if (slot !== null && slot.position > SLOT_GROUPS_AT && isWhole) this.#seal(slot, true)
     this.#options.files.closeAll()
   }
 
   #slot(): OpenSlot {
+    assert(!this.isPoisoned, 'a poisoned journal is never used again')
     assert(this.#open !== null, 'a slot is open')
     return this.#open
   }
@@ -199,6 +204,26 @@ export class Journal {
     return { file, ordinal, header, seed: saltSeed(salt), footer: new SlotFooter(), position: SLOT_GROUPS_AT }
   }
 
+  /** Writes and syncs the header. A failed write may have left a whole block of it: that file must not count. */
+  #beginSlot(slot: OpenSlot): void {
+    try {
+      writeSlotHeader(slot.file, slot.header)
+    } catch (error) {
+      if (error instanceof DiskError && !poisons(error)) this.#options.files.discard(slot.ordinal)
+      throw error
+    }
+  }
+
+  #guard(action: () => void): void {
+    assert(!this.isPoisoned, 'a poisoned journal is never used again')
+    try {
+      action()
+    } catch (error) {
+      if (error instanceof DiskError && poisons(error)) this.isPoisoned = true
+      throw error
+    }
+  }
+
   #adopt(slot: OpenSlot): void {
     this.#open = slot
     this.#lastSequence = slot.header.sequence
@@ -208,6 +233,17 @@ export class Journal {
     const endBytes = cuts ? undefined : slot.header.capacityBytes
     sealSlot(slot.file, { ...slot, sequence: slot.header.sequence, footerAt: slot.position, endBytes })
   }
+}
+
+/** True if the disk can no longer be trusted after it (W6): EIO, or any sync that failed. Else a retry with room may do. */
+export function poisons(error: DiskError): boolean {
+  return error.code === 'EIO' || error.point.endsWith('sync')
+}
+
+/** Writes both header blocks and syncs the slot's file. @throws DiskError; a block may be written whole nevertheless. */
+export function writeSlotHeader(file: DiskFile, header: SlotHeader): void {
+  file.write('slot.header-write', encodeSlotHeader(header), 0, SLOT_GROUPS_AT, 0)
+  file.sync('slot.header-sync')
 }
 
 /**

@@ -127,7 +127,8 @@ export class LogReader {
     if (this.view.open(this.bytes, this.start, this.end) !== batchStatus.ok) return false
     this.firstOffset = this.view.baseOffset
     this.lastOffset = this.view.lastOffset
-    return this.firstOffset === this.#expected
+    // The first 21 bytes of a batch are outside its CRC: offset and epoch are compared with what the log knows (R2).
+    return this.firstOffset === this.#expected && this.view.leaderEpoch === this.#log.epochAt(this.firstOffset)
   }
 
   #load(): boolean {

@@ -60,11 +60,11 @@ export class LogTable {
   open(topic: ShardTopic): void {
     if (this.#topics.has(topic.firstHandle)) return
     const logs = new TopicLogs(topic)
-    for (const [handle, log] of this.#unclaimed) {
-      const partition = handle - topic.firstHandle
-      if (partition < 0 || partition >= topic.partitionCount) continue
+    for (let partition = 0; partition < topic.partitionCount && this.#unclaimed.size > 0; partition++) {
+      const log = this.#unclaimed.get(topic.firstHandle + partition)
+      if (log === undefined) continue
       logs.logs[partition] = log
-      this.#unclaimed.delete(handle)
+      this.#unclaimed.delete(log.handle)
     }
     this.#topics.set(topic.firstHandle, logs)
     this.configure(topic)

@@ -19,7 +19,10 @@ export class PartitionLog {
   highWatermark = 0
   /** Next offset to give, the group being gathered included. */
   nextOffset = 0
+  /** Epoch of what is written now. */
   leaderEpoch = 0
+  /** Starts of epochs above 0, oldest first. Few: one for each start that cut data (V5). */
+  readonly #epochs: { readonly epoch: number; readonly startOffset: number }[] = []
   /** Bytes at which a segment rolls; a topic's segment_bytes, at most 2^31 − 1. */
   segmentBytes: number = limits.segmentBytesHard
 
@@ -40,6 +43,22 @@ export class PartitionLog {
 
   constructor(handle: number) {
     this.handle = handle
+  }
+
+  /** What is written from `startOffset` on has that epoch. */
+  beginEpoch(epoch: number, startOffset: number): void {
+    assert(epoch > this.leaderEpoch, 'leader epochs only grow')
+    this.leaderEpoch = epoch
+    this.#epochs.push({ epoch, startOffset })
+  }
+
+  /** The epoch in which an offset was written. */
+  epochAt(offset: number): number {
+    for (let i = this.#epochs.length - 1; i >= 0; i--) {
+      const start = this.#epochs[i]
+      if (start !== undefined && start.startOffset <= offset) return start.epoch
+    }
+    return 0
   }
 
   /** True if `bytes` more would not fit the active segment, which has something in it; or its offsets run out. */

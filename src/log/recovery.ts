@@ -15,7 +15,7 @@ import { DirectoryEntry, RUN_ROLLS, entryKinds, writeEntry, entryBytes } from '.
 import type { LogTable } from './log-table.ts'
 import { SlotFooter } from './slot-footer.ts'
 import type { SlotFiles } from './slot-files.ts'
-import { SLOT_GROUPS_AT, SLOT_VERSION, decodeSlotHeader, saltSeed, type SlotHeader } from './slot-format.ts'
+import { BLOCK_BYTES, SLOT_GROUPS_AT, SLOT_VERSION, decodeSlotHeader, saltSeed, type SlotHeader } from './slot-format.ts'
 import {
   SlotWindow,
   findLaterGroup,
@@ -58,12 +58,11 @@ export interface Findings {
   readonly quarantinedRuns: number
   readonly receiveMsMax: number
   readonly scannedBytes: number
-  readonly unreadableFiles: readonly string[]
 }
 
 /** Reads every slot file of the shard and says what counts. Changes nothing on disk, but removes half-filled files. */
 export function findSlots(disk: Disk, files: SlotFiles, shard: number): Findings {
-  const { slots, unreadableFiles } = listSlots(disk, files, shard)
+  const slots = listSlots(disk, files, shard)
   const scan = { cutGroups: 0, cutHandles: [] as number[], quarantinedRuns: 0, scannedBytes: 0, lastSynced: 0 }
   let lastGroup = 0
   slots.forEach((slot, index) => {
@@ -90,14 +89,12 @@ export function findSlots(disk: Disk, files: SlotFiles, shard: number): Findings
     cutGroups: scan.cutGroups,
     quarantinedRuns: scan.quarantinedRuns,
     receiveMsMax: slots.reduce((most, slot) => Math.max(most, slot.receiveMsMax), 0),
-    scannedBytes: scan.scannedBytes,
-    unreadableFiles
+    scannedBytes: scan.scannedBytes
   }
 }
 
-function listSlots(disk: Disk, files: SlotFiles, shard: number): { slots: FoundSlot[]; unreadableFiles: string[] } {
+function listSlots(disk: Disk, files: SlotFiles, shard: number): FoundSlot[] {
   const slots: FoundSlot[] = []
-  const unreadableFiles: string[] = []
   for (const name of disk.list(files.directory)) {
     if (name.endsWith('.filling')) {
       disk.remove('slot.remove', files.path(name))
@@ -117,13 +114,18 @@ function listSlots(disk: Disk, files: SlotFiles, shard: number): { slots: FoundS
       })
     }
     if (verdict.kind === 'header') slots.push(foundSlot(name, verdict.header, shard))
-    else if (verdict.kind === 'damaged') unreadableFiles.push(name)
-    else if (capacityBytes > SLOT_GROUPS_AT) files.addSpare({ name, capacityBytes, isFilled: true })
+    else if (verdict.kind === 'torn') continue
+    else if (verdict.kind === 'damaged') {
+      // It may be the newest slot, which no gap in the sequence would give away.
+      throw new BrokerError('NOT_READY', {
+        problem: `both header blocks of journal file ${name} are damaged (bytes 0 to ${SLOT_GROUPS_AT}), so its groups cannot be told from other bytes; an operator must decide`
+      })
+    } else if (capacityBytes > SLOT_GROUPS_AT) files.addSpare({ name, capacityBytes, isFilled: true })
     else disk.remove('slot.remove', files.path(name))
   }
   slots.sort((a, b) => a.header.sequence - b.header.sequence)
-  checkChain(slots, unreadableFiles)
-  return { slots, unreadableFiles }
+  checkChain(slots)
+  return slots
 }
 
 function foundSlot(name: string, header: SlotHeader, shard: number): FoundSlot {
@@ -146,13 +148,12 @@ function foundSlot(name: string, header: SlotHeader, shard: number): FoundSlot {
 }
 
 /** A gap in the sequence numbers is damage (V2): the groups in between are nowhere. */
-function checkChain(slots: readonly FoundSlot[], unreadableFiles: readonly string[]): void {
+function checkChain(slots: readonly FoundSlot[]): void {
   slots.forEach((slot, index) => {
     const expected = index + 1
     if (slot.header.sequence === expected) return
-    const files = unreadableFiles.length > 0 ? `; unreadable: ${unreadableFiles.join(', ')}` : ''
     throw new BrokerError('NOT_READY', {
-      problem: `the journal has slot ${slot.header.sequence} (${slot.name}) where slot ${expected} is expected${files}`
+      problem: `the journal has slot ${slot.header.sequence} (${slot.name}) where slot ${expected} is expected`
     })
   })
 }
@@ -183,9 +184,9 @@ function scanSlot(window: SlotWindow, slot: FoundSlot, expected: number, endGrou
     } else {
       const bad = judgeBadGroup(window, slot, position, number, endGroup)
       if (bad === 'end') return
-      if (bad === 'torn') {
+      if (bad === 'torn' || bad === 'torn, others behind') {
         scan.cutGroups++
-        scan.cutHandles.push(...cutHandlesOf(group, slot))
+        scan.cutHandles.push(...cutHandlesOf(bad === 'torn' ? group : null, slot))
         return
       }
       for (const entry of bad.damaged) entry.kind = entryKinds.quarantined
@@ -205,7 +206,7 @@ function addGroup(slot: FoundSlot, group: ScannedGroup, scan: ScanState): void {
   scan.lastSynced = Math.max(scan.lastSynced, group.lastSynced)
 }
 
-/** Handles of a torn group if its directory can be read, else 0: everything of the shard may be meant. */
+/** Handles of a torn group (null: unknown, or there were others behind it) if its directory can be read, else 0: everything of the shard may be meant. */
 function cutHandlesOf(group: ScannedGroup | null, slot: FoundSlot): number[] {
   if (group === null) return slot.groups.length === 0 && slot.header.previousLastGroup === 0 ? [] : [0]
   return group.entries.map(entry => entry.handle)
@@ -227,13 +228,12 @@ function judgeBadGroup(
   position: number,
   number: number,
   endGroup: number
-): 'end' | 'torn' | ScannedGroup {
+): 'end' | 'torn' | 'torn, others behind' | ScannedGroup {
   const isCountedOn = endGroup !== Number.MAX_SAFE_INTEGER
-  const later = findLaterGroup(window, position + 1 + 4095, number + 1, slot.seed)
-  const isDamage = isCountedOn || (later !== null && later.header.lastSynced >= number)
-  if (!isDamage) {
-    if (later !== null) return 'torn'
-    const block = window.view(position, 4096)
+  const { later, isProven } = findLaterGroups(window, position + BLOCK_BYTES, number, slot.seed)
+  if (!isCountedOn && !isProven) {
+    if (later !== null) return 'torn, others behind'
+    const block = window.view(position, BLOCK_BYTES)
     return block.length === 0 || block.every(byte => byte === 0) ? 'end' : 'torn'
   }
   // Its own directory names the runs if that is whole.
@@ -249,6 +249,25 @@ function judgeBadGroup(
   throw new BrokerError('NOT_READY', {
     problem: `journal file ${slot.name} is damaged at byte ${position}: group ${number} has neither a readable directory nor trailer; an operator must decide`
   })
+}
+
+/**
+ * The first whole group header of this slot behind `from` with a greater number; and whether any such says that group
+ * `number` was synced. With deferred syncs the first often does not, but a later one may.
+ */
+function findLaterGroups(
+  window: SlotWindow,
+  from: number,
+  number: number,
+  seed: number
+): { later: ReturnType<typeof findLaterGroup>; isProven: boolean } {
+  const first = findLaterGroup(window, from, number + 1, seed)
+  let later = first
+  while (later !== null) {
+    if (later.header.lastSynced >= number) return { later: first, isProven: true }
+    later = findLaterGroup(window, later.position + later.header.totalBytes, number + 1, seed)
+  }
+  return { later: first, isProven: false }
 }
 
 /** Brings the logs to what the slots say, in order. Entries of groups in doubt are left to the caller, who copies them. */
@@ -279,7 +298,7 @@ export function replayEntry(
     return
   }
   if (entry.kind === entryKinds.leaderEpoch) {
-    log.leaderEpoch = Math.max(log.leaderEpoch, entry.leaderEpoch)
+    if (entry.leaderEpoch > log.leaderEpoch) log.beginEpoch(entry.leaderEpoch, entry.baseOffset)
     return
   }
   if (entry.baseOffset !== log.nextOffset) {

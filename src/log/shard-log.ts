@@ -12,7 +12,7 @@ import { batchBytesAt } from '../wire/batch/view.ts'
 import { EncodeBuffer } from './encode-buffer.ts'
 import { GroupEncoder } from './group-encoder.ts'
 import { DirectoryEntry, ENTRY_BYTES, GROUP_HEADER_BYTES, entryKinds, groupBytes, sealGroup, writeEntry } from './group-format.ts'
-import { Journal, sealSlot } from './journal.ts'
+import { Journal, sealSlot, writeSlotHeader } from './journal.ts'
 import { LogReader, ReadWindow } from './log-reader.ts'
 import { LogTable } from './log-table.ts'
 import type { PartitionLog } from './partition-log.ts'
@@ -66,9 +66,9 @@ export class ShardLog {
       { ...options, files: this.files },
       { lastSequence: lastSlot?.header.sequence ?? 0, lastGroup: findings.lastSynced }
     )
-    this.#copyGroupsInDoubt(findings)
+    this.#confirmHeaders(findings)
+    this.#settleTail(findings)
     this.#sealFound(findings)
-    this.#raiseEpochs(findings.cutHandles)
     if (findings.slots.length === 0 && this.files.spareCount === 0) {
       const name = this.files.drawName()
       fillSlot(options.disk, options.directory, name, options.firstSlotBytes)
@@ -84,6 +84,11 @@ export class ShardLog {
       unknownHandles: [],
       milliseconds: Math.round(options.clock.monotonicMs() - startedMs)
     }
+  }
+
+  /** A sync failed, or the device: nothing may be acknowledged any more (W6). */
+  get isPoisoned(): boolean {
+    return this.#journal.isPoisoned
   }
 
   get unfilledSlots(): number {
@@ -146,9 +151,11 @@ export class ShardLog {
     this.encoder.commit(this.#journal.slotOrdinal, position, place)
   }
 
-  /** The write failed: offsets go back, the slot ends where it was last synced (W6). */
+  /** The write failed: offsets go back, the slot ends behind the group before (W6). @throws DiskError if that is not synced. */
   abandonGroup(): void {
     this.encoder.rollback()
+    // With deferred syncs others before it were acknowledged: the next slot must not say that they are dead (W10).
+    if (this.#hasUnsynced) this.sync()
     this.#journal.endSlot()
   }
 
@@ -157,32 +164,44 @@ export class ShardLog {
     return new LogReader(this.window, log, offset)
   }
 
-  /** Clean end; nothing may be called after it. */
+  /** Clean end; nothing may be called after it. After a failed sync it only closes the files. */
   close(): void {
-    if (this.#hasUnsynced) this.sync()
+    if (this.#hasUnsynced && !this.isPoisoned) this.sync()
     this.#journal.close()
   }
 
-  /** Copies what was perhaps never synced into a fresh slot, which counts only when all of it is on disk (V3). */
-  #copyGroupsInDoubt(findings: Findings): void {
+  /**
+   * Writes the headers of unsealed slots again, and syncs them. They may stand in the page cache only, or be held for
+   * clean after a failed sync; if a later slot became durable before them, the chain would have a gap for ever.
+   */
+  #confirmHeaders(findings: Findings): void {
+    for (const slot of findings.slots) if (!slot.isSealed) writeSlotHeader(this.files.file(slot.ordinal), slot.header)
+  }
+
+  /**
+   * Copies what was perhaps never synced into a fresh slot and begins new epochs where data was cut. The slot counts
+   * only when all of it is on disk: both happen, or neither, and the next start does it again (V3, V5).
+   */
+  #settleTail(findings: Findings): void {
+    const { inDoubt } = findings
+    const raised = handlesToRaise(findings, this.table)
+    if (inDoubt.length === 0 && raised.length === 0) return
+    const epochBytes = raised.length * ENTRY_BYTES
+    const copiedBytes = inDoubt.reduce((sum, group) => sum + group.totalBytes, 0)
+    const copiedDirectories = inDoubt.reduce((sum, group) => sum + group.totalBytes - group.bodyBytes, 0)
+    this.#journal.openForCopies(copiedBytes + groupBytes(epochBytes, 0), copiedDirectories + epochBytes)
     const source = findings.slots.at(-1)
-    const first = findings.inDoubt[0]
-    if (source === undefined || first === undefined) return
-    const allBytes = findings.inDoubt.reduce((sum, group) => sum + group.totalBytes, 0)
-    const directoryBytes = findings.inDoubt.reduce((sum, group) => sum + group.totalBytes - group.bodyBytes, 0)
-    this.#journal.openForCopies(allBytes, directoryBytes)
-    const copies: { group: ScannedGroup; position: number }[] = []
-    for (const group of findings.inDoubt) {
+    for (const group of inDoubt) {
+      assert(source !== undefined, 'a group in doubt lies in the last slot')
       const bytes = Buffer.alloc(group.totalBytes)
       const read = this.files.file(source.ordinal).read('slot.read', bytes, 0, bytes.length, group.position)
       assert(read === bytes.length, 'a group that was found whole can be read again')
-      copies.push({ group, position: this.#writeCopy(bytes, group) })
-    }
-    this.#journal.sync()
-    this.#journal.commitHeader()
-    for (const { group, position } of copies) {
+      const position = this.#writeCopy(bytes, group)
       for (const entry of group.entries) replayEntry(entry, this.#journal.slotOrdinal, position, this.table)
     }
+    if (raised.length > 0) this.#writeEpochs(raised)
+    this.#journal.sync()
+    this.#journal.commitHeader()
   }
 
   /** Seals `bytes` anew, with this slot's salt, and writes them. The runs stay where they are within the group. */
@@ -226,15 +245,11 @@ export class ShardLog {
     }
   }
 
-  /** A start that cut data begins a new leader epoch for the partitions it may have cut (V5). Handle 0 stands for all. */
-  #raiseEpochs(cutHandles: readonly number[]): void {
-    if (cutHandles.length === 0) return
-    const logs = cutHandles.includes(0)
-      ? [...this.table.recoveredLogs()]
-      : [...new Set(cutHandles)].map(handle => this.table.recoveredLog(handle))
-    if (logs.length === 0) return
-    const entries = logs.map(log => {
-      log.leaderEpoch++
+  /** One group that begins a new epoch at the end of each of those logs. */
+  #writeEpochs(handles: readonly number[]): void {
+    const entries = handles.map(handle => {
+      const log = this.table.recoveredLog(handle)
+      log.beginEpoch(log.leaderEpoch + 1, log.nextOffset)
       const entry = new DirectoryEntry()
       entry.kind = entryKinds.leaderEpoch
       entry.handle = log.handle
@@ -244,24 +259,30 @@ export class ShardLog {
       entry.receiveMs = this.#receiveMs
       return entry
     })
-    const directoryBytes = entries.length * ENTRY_BYTES
-    const bytes = Buffer.alloc(groupBytes(directoryBytes, 0))
-    if (!this.#journal.fits(bytes.length, directoryBytes)) this.#journal.roll(bytes.length, directoryBytes)
-    this.#writeEntries(bytes, entries, 0, this.#receiveMs)
-    this.#journal.sync()
+    this.#writeEntries(Buffer.alloc(groupBytes(entries.length * ENTRY_BYTES, 0)), entries, 0, this.#receiveMs)
   }
 }
 
-/** Makes the directory of a shard's journal and its parent; on return their names are durable (W9). */
+/** Partitions of which data was cut, perhaps. Handle 0 among those found stands for all that the shard has. */
+function handlesToRaise(findings: Findings, table: LogTable): number[] {
+  const handles = new Set(findings.cutHandles)
+  if (!handles.delete(0)) return [...handles]
+  for (const log of table.recoveredLogs()) handles.add(log.handle)
+  for (const group of findings.inDoubt) for (const entry of group.entries) handles.add(entry.handle)
+  return [...handles]
+}
+
+/**
+ * Makes the directory of a shard's journal and its parent. On return their names and those of the files in them are
+ * durable (W9), also if a process was killed between making one and syncing it.
+ */
 function makeJournalDirectory(disk: Disk, directory: string): void {
   const parent = dirname(directory)
-  if (!disk.exists(parent)) {
-    disk.makeDirectory('journal.directory', parent)
-    disk.syncDirectory('journal.directory-sync', dirname(parent))
-  }
-  if (disk.exists(directory)) return
-  disk.makeDirectory('journal.directory', directory)
+  if (!disk.exists(parent)) disk.makeDirectory('journal.directory', parent)
+  disk.syncDirectory('journal.directory-sync', dirname(parent))
+  if (!disk.exists(directory)) disk.makeDirectory('journal.directory', directory)
   disk.syncDirectory('journal.directory-sync', parent)
+  disk.syncDirectory('journal.directory-sync', directory)
 }
 
 function runChecksum(group: Buffer, entry: DirectoryEntry, seed: number): number {

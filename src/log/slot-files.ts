@@ -91,6 +91,16 @@ export class SlotFiles {
     return this.#names.length - 1
   }
 
+  /** Durably takes away a slot whose header could not be written: half a header may look like a whole one. */
+  discard(ordinal: number): void {
+    const name = this.#names[ordinal]
+    assert(name !== undefined, 'a slot that exists')
+    this.#open.get(ordinal)?.close()
+    this.#open.delete(ordinal)
+    this.#disk.remove('slot.remove', this.path(name))
+    this.#disk.syncDirectory('journal.directory-sync', this.directory)
+  }
+
   get slotCount(): number {
     return this.#names.length
   }

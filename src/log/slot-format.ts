@@ -15,6 +15,8 @@ import { readU64, write64 } from '../wire/primitives/u64.ts'
 
 export const BLOCK_BYTES = 4096
 export const SLOT_GROUPS_AT = 2 * BLOCK_BYTES
+/** What a disk writes whole. A header block has bytes other than zero in its first and in its last sector. */
+const SECTOR_BYTES = 512
 export const SLOT_VERSION = 1
 const SLOT_MAGIC = Buffer.from('MILLSLOT', 'latin1')
 const TAIL_MAGIC = Buffer.from('MILLTAIL', 'latin1')
@@ -60,15 +62,20 @@ export type SlotHeaderVerdict =
   | { readonly kind: 'header'; readonly header: SlotHeader }
   /** Zeros: filled ahead, never used. */
   | { readonly kind: 'blank' }
+  /** Both blocks are cut short: the first write of a header whose sync never returned, so nothing in the slot counts. */
+  | { readonly kind: 'torn' }
   | { readonly kind: 'newer'; readonly version: number }
+  /** It was a header once; what stands behind it may have been acknowledged. */
   | { readonly kind: 'damaged' }
 
 /** Reads the first SLOT_GROUPS_AT bytes of a file; either block will do. Shorter input counts as zeros. */
 export function decodeSlotHeader(blocks: Buffer): SlotHeaderVerdict {
   let isBlank = true
+  let isTorn = true
   for (let at = 0; at + BLOCK_BYTES <= blocks.length; at += BLOCK_BYTES) {
     const block = blocks.subarray(at, at + BLOCK_BYTES)
-    if (block.some(byte => byte !== 0)) isBlank = false
+    if (!isZero(block)) isBlank = false
+    if (!isZero(block.subarray(0, SECTOR_BYTES)) && !isZero(block.subarray(-SECTOR_BYTES))) isTorn = false
     if (!block.subarray(0, 8).equals(SLOT_MAGIC)) continue
     if (block.readUInt32BE(BLOCK_BYTES - 4) !== crc32c(block, 0, BLOCK_BYTES - 4)) continue
     const version = block.readUInt32BE(8)
@@ -87,7 +94,12 @@ export function decodeSlotHeader(blocks: Buffer): SlotHeaderVerdict {
       }
     }
   }
-  return isBlank ? { kind: 'blank' } : { kind: 'damaged' }
+  if (isBlank) return { kind: 'blank' }
+  return isTorn ? { kind: 'torn' } : { kind: 'damaged' }
+}
+
+function isZero(bytes: Buffer): boolean {
+  return bytes.every(byte => byte === 0)
 }
 
 /** What every checksum of a slot is continued from. */

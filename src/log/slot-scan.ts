@@ -9,6 +9,7 @@ import { BATCH_HEADER_BYTES, batchBytesAt, batchStatus, checkBatch } from '../wi
 import {
   GROUP_HEADER_BYTES,
   GROUP_TRAILER_BYTES,
+  beginsGroup,
   entryKinds,
   readEntries,
   readGroupHeader,
@@ -49,18 +50,19 @@ export class SlotWindow {
   constructor(file: DiskFile, pieceBytes: number) {
     this.#file = file
     this.sizeBytes = file.sizeBytes()
-    this.#buffer = Buffer.alloc(pieceBytes)
+    this.#buffer = Buffer.allocUnsafeSlow(Math.min(pieceBytes, this.sizeBytes))
   }
 
   /** A view of up to `bytes` at `position`; shorter only at the end of the file. Valid until the next call. */
   view(position: number, bytes: number): Buffer {
     const wanted = Math.max(0, Math.min(bytes, this.sizeBytes - position))
+    if (wanted === 0) return this.#buffer.subarray(0, 0)
     if (position < this.#start || position + wanted > this.#start + this.#length) this.#load(position, wanted)
     return this.#buffer.subarray(position - this.#start, position - this.#start + wanted)
   }
 
   #load(position: number, wanted: number): void {
-    if (wanted > this.#buffer.length) this.#buffer = Buffer.alloc(wanted)
+    if (wanted > this.#buffer.length) this.#buffer = Buffer.allocUnsafeSlow(wanted)
     const length = Math.min(this.#buffer.length, this.sizeBytes - position)
     this.#start = position
     this.#length = this.#file.read('slot.read', this.#buffer, 0, length, position)
@@ -84,7 +86,8 @@ export function readFooter(window: SlotWindow, seed: number): { tail: SlotTail; 
 /** The header of the group at `position`, its directory in the window; null if it is not a whole header of this slot. */
 export function groupHeaderAt(window: SlotWindow, position: number, seed: number): GroupHeader | null {
   const head = window.view(position, GROUP_HEADER_BYTES)
-  if (head.length < GROUP_HEADER_BYTES) return null
+  // Looked at before the directory is read: else record bytes taken for a length would cost a long read for each block.
+  if (head.length < GROUP_HEADER_BYTES || !beginsGroup(head, 0)) return null
   const directoryBytes = head.readUInt32BE(28)
   if (directoryBytes > window.sizeBytes - position) return null
   const header = readGroupHeader(window.view(position, GROUP_HEADER_BYTES + directoryBytes), 0, seed)
@@ -150,7 +153,7 @@ export function groupBefore(window: SlotWindow, end: number, seed: number, start
   if (entries === null) return null
   assert(start + trailer.totalBytes === end, 'a trailer knows the size of its group')
   const damaged = entries.filter(entry => !isRunWhole(bytes, entry, seed))
-  const bodyBytes = entries.reduce((sum, entry) => sum + (entry.kind === entryKinds.run ? entry.bytes : 0), 0)
+  const bodyBytes = entries.reduce((sum, entry) => sum + entry.bytes, 0)
   const receiveMs = entries.reduce((most, entry) => Math.max(most, entry.receiveMs), 0)
   return { number: trailer.number, lastSynced: 0, receiveMs, position: start, totalBytes: bytes.length, bodyBytes, entries, isWhole: false, damaged }
 }

@@ -236,7 +236,6 @@ export class ShardSet {
     const link = this.#state(shard).link
     if (link === null || this.#isStopping) return
     link.control(id => ({ kind: 'slots-filled', id, files })).catch(rethrowUnlessLost)
-    this.#options.logger.debug({ shard, bytes: files.reduce((sum, file) => sum + file.bytes, 0) }, 'slots filled')
   }
 
   #shardExited(shard: number, link: ShardLink, cause: Error | null): void {

@@ -8,20 +8,7 @@
 import { Worker } from 'node:worker_threads'
 import type { Logger } from '../base/logger.ts'
 import { siblingModule } from '../base/module-url.ts'
-
-export interface FillJob {
-  readonly shard: number
-  readonly directory: string
-  readonly name: string
-  readonly bytes: number
-}
-
-/** What the thread answers: one message a job. */
-export interface FillDone {
-  readonly job: FillJob
-  /** null: the slot is there. */
-  readonly problem: string | null
-}
+import type { FillDone, FillJob } from '../wire/shard/fill.ts'
 
 export class SlotFiller {
   readonly #logger: Logger
@@ -29,6 +16,8 @@ export class SlotFiller {
   #jobs: FillJob[] = []
   #worker: Worker | null = null
   #isStopped = false
+  /** By shard, since the process started. */
+  readonly #filledBytes = new Map<number, number>()
 
   constructor(logger: Logger, onFilled: (shard: number, files: { name: string; bytes: number }[]) => void) {
     this.#logger = logger
@@ -81,9 +70,19 @@ export class SlotFiller {
     worker.postMessage(job)
   }
 
+  /** One log line when all that a shard asked for is there. */
+  #filled(job: FillJob): void {
+    const bytes = (this.#filledBytes.get(job.shard) ?? 0) + job.bytes
+    this.#filledBytes.set(job.shard, bytes)
+    this.#onFilled(job.shard, [{ name: job.name, bytes: job.bytes }])
+    if (this.#jobs.every(other => other.shard !== job.shard)) {
+      this.#logger.info({ shard: job.shard, bytes }, 'slots filled')
+    }
+  }
+
   #done(worker: Worker, done: FillDone): void {
     this.#jobs = this.#jobs.filter(job => job.shard !== done.job.shard || job.name !== done.job.name)
-    if (done.problem === null) this.#onFilled(done.job.shard, [{ name: done.job.name, bytes: done.job.bytes }])
+    if (done.problem === null) this.#filled(done.job)
     else this.#logger.warn({ shard: done.job.shard, cause: done.problem }, 'a journal slot could not be filled ahead')
     const next = this.#jobs[0]
     if (next === undefined) this.#next()

@@ -84,8 +84,10 @@ export class InterruptibleDisk implements Disk {
         return inner.read(point, target, targetStart, length, position)
       },
       write: (point, source, start, end, position) => {
-        const short = (): void => inner.write(point, source, start, start + ((end - start) >> 1), position)
-        this.#step(point, path, () => inner.write(point, source, start, end, position), short)
+        // A copy: the caller may encode its next group in this buffer before a deferred sync.
+        const bytes = Uint8Array.from(source.subarray(start, end))
+        const short = (): void => inner.write(point, bytes, 0, bytes.length >> 1, position)
+        this.#step(point, path, () => inner.write(point, bytes, 0, bytes.length, position), short)
       },
       sync: point => this.#step(point, path, () => inner.sync(point)),
       sizeBytes: () => inner.sizeBytes(),

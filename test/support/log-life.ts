@@ -139,8 +139,10 @@ class Life {
     const requests = this.#drawRequests()
     gather(this.#log, requests)
     const group = this.#history.begin(this.#toldRecords(requests))
+    let isPrepared = false
     try {
       this.#log.prepare()
+      isPrepared = true
       // A roll syncs what came before: with deferred syncs those callers may be told now.
       if (!this.#log.hasUnsynced) this.#history.ack(group)
       const index = this.#log.encode()
@@ -153,7 +155,8 @@ class Life {
     } catch (error) {
       // A full disk is the caller's bad luck; a failed sync is the end of the process.
       if (!(error instanceof DiskError) || error.code !== 'ENOSPC' || group.isWritten) throw error
-      this.#log.abandonGroup()
+      if (isPrepared) this.#log.abandonGroup()
+      else this.#log.encoder.rollback()
       this.#log.encoder.reset()
       this.#history.refuse(group)
       if (!this.#log.hasUnsynced) this.#history.ack()
@@ -162,7 +165,7 @@ class Life {
   }
 
   #syncNow(): void {
-    this.#log.sync()
+    if (this.#log.hasUnsynced) this.#log.sync()
     this.#history.ack()
   }
 

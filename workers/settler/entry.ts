@@ -8,7 +8,7 @@ import { assert } from '../../src/base/assert.ts'
 import { DiskError } from '../../src/disk/disk.ts'
 import { createRealDisk } from '../../src/disk/real-disk.ts'
 import { beginFill } from '../../src/log/slot-files.ts'
-import type { FillDone, FillJob } from '../../src/shards/slot-filler.ts'
+import type { FillDone, FillJob } from '../../src/wire/shard/fill.ts'
 
 /** Between two pieces: measured to keep a writer's p99 under 2 ms. */
 const PAUSE_MS = 5

@@ -11,7 +11,6 @@ import type { BodySink, ReplyWatcher } from './engine.ts'
 import type { Exchange } from './exchange.ts'
 import { JSON_TYPE } from './failures.ts'
 import { parseQuery, readU64, requireU64 } from './query.ts'
-import { WAITING_MAX } from './wait-line.ts'
 import type { Attempt, Waiter } from './wait-line.ts'
 
 /** What an answer needs beyond max_bytes: its frame, and the fields around the records. */
@@ -63,6 +62,8 @@ function readRequestOf(exchange: Exchange): ReadRequest {
 }
 
 class ConsumeExchange implements ReadCaller, ReplyWatcher, Waiter {
+  /** The partition: its ring is the one that can be full. */
+  readonly lane: string
   readonly #exchange: Exchange
   readonly #read: ReadRequest
   #reservedBytes = 0
@@ -72,6 +73,7 @@ class ConsumeExchange implements ReadCaller, ReplyWatcher, Waiter {
   constructor(exchange: Exchange, read: ReadRequest) {
     this.#exchange = exchange
     this.#read = read
+    this.lane = `${read.topic}/${read.partition}`
     exchange.reply.watcher = this
   }
 
@@ -136,8 +138,6 @@ class ConsumeExchange implements ReadCaller, ReplyWatcher, Waiter {
 /** The route `GET /topics/:name/consume`. */
 export function consume(exchange: Exchange): BodySink | null {
   const waiter = new ConsumeExchange(exchange, readRequestOf(exchange))
-  if (!exchange.services.readLine.enter(waiter)) {
-    throw new BrokerError('OVERLOADED', { what: 'the number of waiting requests', limit: WAITING_MAX })
-  }
+  exchange.services.readLine.enter(waiter)
   return null
 }

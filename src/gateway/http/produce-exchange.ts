@@ -16,11 +16,12 @@ import type { BodyConsumer } from './body.ts'
 import { WHOLE_ANSWER_BYTES_MAX } from './engine.ts'
 import type { BodySink, ReplyWatcher } from './engine.ts'
 import type { Exchange } from './exchange.ts'
-import { WAITING_MAX } from './wait-line.ts'
 import type { Attempt, Waiter } from './wait-line.ts'
 
 class ProduceExchange implements BodyConsumer, ProduceCaller, ReplyWatcher, Waiter {
   readonly body: Body
+  /** The topic: produces to one stay in order. */
+  readonly lane: string
   readonly #exchange: Exchange
   /** Set while the request waits in line. */
   #kept: Buffer | null = null
@@ -31,6 +32,7 @@ class ProduceExchange implements BodyConsumer, ProduceCaller, ReplyWatcher, Wait
   constructor(exchange: Exchange) {
     const { settings, requestBudget } = exchange.services
     this.#exchange = exchange
+    this.lane = exchange.name
     this.body = new Body(exchange.head.contentLength, settings.maxRequestBodyBytes, requestBudget, this)
     exchange.reply.watcher = this
   }
@@ -39,10 +41,10 @@ class ProduceExchange implements BodyConsumer, ProduceCaller, ReplyWatcher, Wait
     const { produceLine, requestBudget } = this.#exchange.services
     this.#length = length
     try {
-      if (produceLine.length === 0 && this.#submit(bytes)) return
+      if (!produceLine.hasAhead(this.lane) && this.#submit(bytes)) return
       this.#kept = this.body.keep(bytes)
       if (this.#kept === null) throw overloaded(requestBudget)
-      if (!produceLine.wait(this, 'rings-full')) throw lineFull()
+      produceLine.wait(this, 'rings-full')
     } catch (error) {
       this.#release()
       this.#exchange.refuse(error)
@@ -74,7 +76,7 @@ class ProduceExchange implements BodyConsumer, ProduceCaller, ReplyWatcher, Wait
         throw new BrokerError('FIELD_INVALID', { field: scanner.field, problem: scanner.problem })
       }
       if (scanner.hasProducerId) throw new BrokerError('FEATURE_LATER', { feature: 'producer_id (idempotent produce)' })
-      if (broker.submitProduce(this.#exchange.name, scanner, this) === submitOutcomes.full) return false
+      if (broker.submitProduce(this.lane, scanner, this) === submitOutcomes.full) return false
     } finally {
       scanner.release()
     }
@@ -117,10 +119,6 @@ class ProduceExchange implements BodyConsumer, ProduceCaller, ReplyWatcher, Wait
     this.#answerBytes = 0
     if (bytes > 0) this.#exchange.services.replyBudget.release(bytes)
   }
-}
-
-function lineFull(): BrokerError {
-  return new BrokerError('OVERLOADED', { what: 'the number of waiting requests', limit: WAITING_MAX })
 }
 
 /** The route `POST /topics/:name/produce`. */

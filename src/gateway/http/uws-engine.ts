@@ -197,6 +197,7 @@ export class UwsEngine implements HttpEngine {
     })
     if (boundPort >= 0) return boundPort
     const fault = await findListenFault(host, port)
+    this.isStopping = true
     this.#app.close()
     throw listenError(host, port, fault)
   }

@@ -43,3 +43,9 @@ export function readCounters(shared: SharedArrayBuffer): ShardCounters {
   const values = new Float64Array(shared)
   return Object.fromEntries(shardCounters.map((name, index) => [name, values[index] ?? 0])) as ShardCounters
 }
+
+/** The sum over shards, name by name. */
+export function sumCounters(all: readonly ShardCounters[]): ShardCounters {
+  const sum = (name: ShardCounter): number => all.reduce((total, counters) => total + counters[name], 0)
+  return Object.fromEntries(shardCounters.map(name => [name, sum(name)])) as ShardCounters
+}

@@ -86,7 +86,9 @@ export class FakeBroker implements Broker {
       results.writeUInt32BE(record.partition, i * RESULT_BYTES)
       results.writeBigUInt64BE(BigInt(offset), i * RESULT_BYTES + 4)
     })
-    return this.#answer(() => caller.onProduced(results, 0, records.count))
+    // The source is borrowed until return: its count is another one when the answer leaves.
+    const { count } = records
+    return this.#answer(() => caller.onProduced(results, 0, count))
   }
 
   submitRead(read: ReadRequest, caller: ReadCaller): SubmitOutcome {

@@ -1,0 +1,222 @@
+/** What bounds a connection: requests in progress, unread answers, shared memory, time. Nothing may get stuck. */
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { encodeConsumeFrame } from '../../../../src/wire/es01/consume.ts'
+import { encodeFrame, opcodes } from '../../../../src/wire/es01/frame.ts'
+import { encodeProduceFrame } from '../../../../src/wire/es01/produce-frame.ts'
+import { startGateway, until } from './fixture.ts'
+
+const KIB = 1024
+const MIB = 1024 * KIB
+
+function produce(id: number, valueBytes = 1): Buffer {
+  return encodeProduceFrame(id, 't', [{ value: Buffer.alloc(valueBytes, id), partition: 0 }])
+}
+
+function consume(id: number, maxBytes = MIB): Buffer {
+  return encodeConsumeFrame(id, { topic: 't', partition: 0, offset: 0, maxRecords: 100, maxBytes })
+}
+
+const ping = (id: number): Buffer => encodeFrame(id, opcodes.ping, Buffer.alloc(0))
+
+describe('requests in progress', () => {
+  test('are at most 32 per connection: the 33rd waits, and none is refused', async t => {
+    const { greet, broker, gateway } = await startGateway(t)
+    const client = await greet()
+    const other = await greet()
+    broker.isHeld = true
+    client.send(Buffer.concat(Array.from({ length: 100 }, (_, i) => produce(i))))
+    await until('the connection stopped reading', () => gateway.probe.pauses === 1)
+    assert.equal(broker.submitted, 32)
+    client.send(ping(1000))
+    other.send(ping(1))
+    await other.frame()
+    assert.equal(client.restBytes, 0)
+    broker.release()
+    const ids = (await client.frames(101)).map(frame => frame.id)
+    assert.deepEqual(
+      ids.sort((a, b) => a - b),
+      [...Array.from({ length: 100 }, (_, i) => i), 1000]
+    )
+    assert.equal(broker.inProgressMax, 32)
+    assert.ok(
+      broker.log('t', 0).every((record, i) => record.value[0] === i),
+      'and they were executed in order'
+    )
+  })
+
+  test('of one connection do not hold up another when the broker has no room', async t => {
+    const { greet, broker, gateway } = await startGateway(t)
+    const clients = [await greet(), await greet()]
+    broker.isFull = true
+    for (const client of clients) client.send(Buffer.concat([produce(1), produce(2)]))
+    await until('both asked for room', () => broker.waitingForRoom === 2)
+    assert.equal(gateway.probe.pauses, 2)
+    broker.makeRoom()
+    for (const client of clients)
+      assert.deepEqual(
+        (await client.frames(2)).map(frame => frame.id),
+        [1, 2]
+      )
+  })
+})
+
+describe('reply bytes', () => {
+  test('are reserved before a request is submitted, and given back when its answer was written', async t => {
+    const { greet, broker, replyBudget } = await startGateway(t)
+    const client = await greet()
+    broker.isHeld = true
+    client.send(Buffer.concat([produce(1), consume(2, 100_000)]))
+    await until('both are in progress', () => broker.inProgress === 2)
+    assert.ok(replyBudget.usedBytes >= 100_000 + 64 * KIB + 1024)
+    broker.release()
+    await client.frames(2)
+    await until('all was given back', () => replyBudget.usedBytes === 0)
+  })
+
+  test('that are used up delay further requests until some are free', async t => {
+    const { greet, broker } = await startGateway(t, { replyBytes: MIB + 100 * KIB })
+    const first = await greet()
+    const second = await greet()
+    broker.isHeld = true
+    first.send(consume(1))
+    await until('the first is in progress', () => broker.submitted === 1)
+    second.send(Buffer.concat([consume(2), consume(3)]))
+    first.send(consume(4))
+    broker.release()
+    assert.equal((await first.frame()).id, 1)
+    assert.deepEqual(
+      (await second.frames(2)).map(frame => frame.id),
+      [2, 3]
+    )
+    assert.equal((await first.frame()).id, 4)
+    assert.equal(broker.inProgressMax, 1)
+  })
+})
+
+describe('request bytes', () => {
+  test('of a half-read frame are charged, and given back when it was taken', async t => {
+    const { greet, requestBudget } = await startGateway(t)
+    const client = await greet()
+    const frame = produce(1, 3 * MIB)
+    client.send(frame.subarray(0, 2 * MIB))
+    await until('most of it is charged', () => requestBudget.usedBytes >= 2 * MIB - 128 * KIB)
+    client.send(frame.subarray(2 * MIB))
+    await client.frame()
+    assert.equal(requestBudget.usedBytes, 0)
+  })
+
+  test('that are used up stop the reading of large frames until some are free, and small ones pass', async t => {
+    const { greet, requestBudget, gateway, broker } = await startGateway(t, { requestBytes: MIB })
+    assert.ok(requestBudget.tryReserve(MIB))
+    const client = await greet()
+    const other = await greet()
+    client.send(produce(1, 500 * KIB))
+    await until('the reading paused', () => gateway.probe.pauses > 0)
+    other.send(produce(2, 30 * KIB))
+    assert.equal((await other.frame()).opcode, opcodes.produced)
+    assert.equal(broker.submitted, 1)
+    requestBudget.release(MIB)
+    assert.equal((await client.frame()).opcode, opcodes.produced)
+  })
+
+  test('held by half-read frames that wait for each other are freed by closing the one that waits longest', async t => {
+    const { greet, gateway } = await startGateway(t, { requestBytes: 3 * MIB, timeouts: { bodyMs: 100 } })
+    const clients = [await greet(), await greet(), await greet(), await greet()]
+    clients.forEach((client, i) => client.send(produce(i, 2 * MIB)))
+    await until('all are answered or closed', () => clients.every(client => client.isClosed || client.restBytes > 0))
+    assert.ok(gateway.probe.refused.memory >= 1)
+    assert.equal(gateway.probe.refused.bodyTimeout, 0)
+    assert.ok(
+      clients.some(client => client.restBytes > 0),
+      'and the others went through'
+    )
+  })
+})
+
+describe('time', () => {
+  test('a frame that does not come whole in time closes the connection', async t => {
+    const { greet, gateway } = await startGateway(t, { timeouts: { bodyMs: 40 } })
+    const client = await greet()
+    client.send(produce(1).subarray(0, 20))
+    await client.closed()
+    assert.equal(gateway.probe.refused.bodyTimeout, 1)
+  })
+
+  test('a silent connection is closed after the idle timeout, half a length prefix or not', async t => {
+    const { greet, gateway } = await startGateway(t, { settings: { binaryIdleTimeoutMs: 60 } })
+    const clients = [await greet(), await greet()]
+    clients[1]?.send(Buffer.from([0, 0]))
+    for (const client of clients) await client.closed()
+    assert.ok(clients.every(client => client.restBytes === 0))
+    assert.equal(gateway.probe.refused.idleTimeout, 2)
+  })
+
+  test('a request in progress keeps its connection from being idle', async t => {
+    const { greet, broker, gateway } = await startGateway(t, { settings: { binaryIdleTimeoutMs: 60 } })
+    const busy = await greet()
+    broker.isHeld = true
+    busy.send(produce(1))
+    await until('it is in progress', () => broker.inProgress === 1)
+    const idle = await greet()
+    await idle.closed()
+    const later = await greet()
+    await later.closed()
+    assert.equal(busy.isClosed, false)
+    broker.release()
+    assert.equal((await busy.frame()).id, 1)
+    await busy.closed()
+    assert.equal(gateway.probe.refused.idleTimeout, 3)
+  })
+
+  test('our own timers stand still while the broker makes the connection wait', async t => {
+    const timeouts = { bodyMs: 40, idleMs: 40 }
+    const { greet, broker, gateway } = await startGateway(t, { timeouts })
+    const client = await greet()
+    broker.isFull = true
+    client.send(Buffer.concat([produce(1), produce(2).subarray(0, 15)]))
+    await until('it waits', () => broker.waitingForRoom === 1)
+    const idle = await greet()
+    await idle.closed()
+    assert.equal(gateway.probe.refused.idleTimeout, 1)
+    assert.equal(client.isClosed, false)
+    broker.makeRoom()
+    client.send(produce(2).subarray(15))
+    assert.deepEqual(
+      (await client.frames(2)).map(frame => frame.id),
+      [1, 2]
+    )
+  })
+
+  test('a client that does not read its answers is dropped, and its reply bytes are free again', async t => {
+    const { greet, broker, gateway, replyBudget } = await startGateway(t, { timeouts: { writeMs: 60 } })
+    broker.bigValueBytes = 6 * MIB
+    const client = await greet()
+    const other = await greet()
+    client.socket.pause()
+    client.send(Buffer.concat(Array.from({ length: 12 }, (_, i) => consume(i))))
+    await until('it was dropped', () => gateway.connectionCount === 1)
+    assert.equal(gateway.probe.refused.slowReader, 1)
+    await until('all was given back', () => replyBudget.usedBytes === 0)
+    other.send(ping(1))
+    assert.equal((await other.frame()).id, 1)
+  })
+
+  test('a client with unread answers gets no further requests taken, and goes on once it reads', async t => {
+    const { greet, broker, gateway } = await startGateway(t)
+    broker.bigValueBytes = 7 * MIB
+    const client = await greet()
+    client.socket.pause()
+    client.send(consume(0, 8 * MIB))
+    client.send(consume(1, 8 * MIB))
+    await until('answers are stuck', () => broker.submitted === 2 && broker.inProgress === 0)
+    client.send(Buffer.concat(Array.from({ length: 20 }, (_, i) => consume(2 + i, 8 * MIB))))
+    await until('the reading paused', () => gateway.probe.pauses === 1)
+    assert.ok(broker.submitted < 22)
+    client.socket.resume()
+    assert.deepEqual(
+      (await client.frames(22)).map(frame => frame.id),
+      Array.from({ length: 22 }, (_, i) => i)
+    )
+  })
+})
