@@ -47,7 +47,9 @@ export async function startServer(settings: Settings, logger: Logger): Promise<R
     return await build(settings, logger, undo)
   } catch (error) {
     for (const step of undo.reverse()) {
-      await step().catch((failure: unknown) => logger.error({ err: failure }, 'a part did not stop after a failed start'))
+      await step().catch((failure: unknown) =>
+        logger.error({ err: failure }, 'a part did not stop after a failed start')
+      )
     }
     throw error
   }
@@ -70,6 +72,7 @@ async function build(settings: Settings, logger: Logger, undo: Undo[]): Promise<
     settings,
     faultsOf: armedFaults(process.env['MILLRACE_FAULTS']),
     topics: () => open.all(),
+    isKnownHandle: handle => catalog.meaningOf(handle).kind !== 'unknown',
     logger
   })
   undo.push(() => shards.stop())
@@ -140,7 +143,8 @@ async function listen(settings: Settings, logger: Logger, broker: LocalBroker, u
   const replyBudget = new ByteBudget(settings.replyMemoryBytes)
   const shared = { broker, settings, logger, requestBudget, replyBudget }
   const http = await createHttpGateway({ ...shared, engine: settings.httpEngine })
-  if (http.engineNote !== null) logger.warn({ cause: http.engineNote }, 'HTTP runs on node:http: uWebSockets.js did not load')
+  if (http.engineNote !== null)
+    logger.warn({ cause: http.engineNote }, 'HTTP runs on node:http: uWebSockets.js did not load')
   const httpAt = await http.listen()
   undo.push(() => http.stop(0))
   const httpAddress = showAddress(httpAt)
@@ -155,12 +159,19 @@ function showAddress({ host, port }: { host: string; port: number }): string {
   return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
 }
 
-/** Faults armed by a test: `<shard>/<plan>`, several parted by `;` (disk/fault-plan). */
-function armedFaults(text: string | undefined): (shard: number) => string | null {
-  const plans = new Map<number, string>()
+/**
+ * Faults armed by a test: `<shard>/<plan>` for the first incarnation of a shard, `<shard>*\/<plan>` for each one, several
+ * parted by `;` (disk/fault-plan). Calls are counted anew in each incarnation, so a plan meant to strike once must not
+ * reach the next: the shard would die of it for ever.
+ */
+function armedFaults(text: string | undefined): (shard: number, isFirst: boolean) => string | null {
+  const first = new Map<number, string>()
+  const each = new Map<number, string>()
   for (const item of (text ?? '').split(';').filter(part => part.includes('/'))) {
     const slash = item.indexOf('/')
-    plans.set(Number(item.slice(0, slash)), item.slice(slash + 1))
+    const isForEach = item[slash - 1] === '*'
+    const shard = Number(item.slice(0, isForEach ? slash - 1 : slash))
+    ;(isForEach ? each : first).set(shard, item.slice(slash + 1))
   }
-  return shard => plans.get(shard) ?? null
+  return (shard, isFirst) => (isFirst ? first.get(shard) : undefined) ?? each.get(shard) ?? null
 }

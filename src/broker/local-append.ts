@@ -9,7 +9,13 @@ import { assert } from '../base/assert.ts'
 import type { ByteBudget } from '../base/byte-budget.ts'
 import { BrokerError } from '../model/errors.ts'
 import { shardOf } from '../model/ids.ts'
-import { RESULT_BYTES, submitOutcomes, type ProduceCaller, type RecordSource, type SubmitOutcome } from '../model/requests.ts'
+import {
+  RESULT_BYTES,
+  submitOutcomes,
+  type ProduceCaller,
+  type RecordSource,
+  type SubmitOutcome
+} from '../model/requests.ts'
 import type { Topic } from '../model/topic.ts'
 import type { PendingRequest } from '../shards/pending.ts'
 import type { ProduceFrame, ShardLink } from '../shards/shard-link.ts'
@@ -41,14 +47,16 @@ export class LocalAppend {
 
   append(topic: Topic, records: RecordSource, partitions: Uint32Array, caller: ProduceCaller): SubmitOutcome {
     const first = shardOf(topic.firstHandle + (partitions[0] ?? 0), this.#shards.shardCount)
-    if (this.#isOneShard(topic, partitions, records.count, first)) return this.#appendToOne(topic, records, partitions, caller)
+    if (this.#isOneShard(topic, partitions, records.count, first))
+      return this.#appendToOne(topic, records, partitions, caller)
     return this.#appendToMany(topic, records, partitions, caller)
   }
 
   #isOneShard(topic: Topic, partitions: Uint32Array, count: number, shard: number): boolean {
     const { shardCount } = this.#shards
     if (shardCount === 1) return true
-    for (let i = 1; i < count; i++) if (shardOf(topic.firstHandle + (partitions[i] ?? 0), shardCount) !== shard) return false
+    for (let i = 1; i < count; i++)
+      if (shardOf(topic.firstHandle + (partitions[i] ?? 0), shardCount) !== shard) return false
     return true
   }
 
@@ -65,7 +73,7 @@ export class LocalAppend {
     const frame = link.beginProduce(records.ringBytes)
     const end = records.writeAll(partitions, frame.buffer, frame.recordsAt)
     assert(end === frame.recordsAt + records.ringBytes, 'records take the room they said')
-    const request = new OneShardAppend(caller, this.#oversized, held)
+    const request = new OneShardAppend({ caller, topic: topic.name }, this.#oversized, held)
     link.endProduce(frame, topic.firstHandle, records.count, records.ringBytes, request)
     return submitOutcomes.taken
   }
@@ -98,7 +106,9 @@ export class LocalAppend {
       const part = this.#parts[shardOfRecord[i] as number] as Part
       part.at = records.writeRecord(i, partitions[i] as number, (part.frame as ProduceFrame).buffer, part.at)
     }
-    const merge = new ManyShardsAppend(caller, shardOfRecord, parts.length, () => this.#oversized.release(held))
+    const merge = new ManyShardsAppend({ caller, topic: topic.name }, shardOfRecord, parts.length, () =>
+      this.#oversized.release(held)
+    )
     for (const part of parts) {
       const frame = part.frame as ProduceFrame
       assert(part.at === frame.recordsAt + part.bytes, 'records take the room they said')
@@ -135,15 +145,26 @@ function refuse(caller: ProduceCaller, shard: number): SubmitOutcome {
   return submitOutcomes.taken
 }
 
+/** Who asked, and for which topic: a shard knows handles, not names. */
+interface Asked {
+  readonly caller: ProduceCaller
+  readonly topic: string
+}
+
+function failAsked({ caller, topic }: Asked, { code, details, written }: BrokerError): void {
+  const named = code === 'TOPIC_NOT_FOUND' ? { topic } : details
+  caller.onProduceFailed(new BrokerError(code, named, { written }))
+}
+
 /** The results are passed on as they lie in the reply ring. */
 class OneShardAppend implements PendingRequest {
   endPosition = 0
-  readonly #caller: ProduceCaller
+  readonly #asked: Asked
   readonly #oversized: ByteBudget
   readonly #heldBytes: number
 
-  constructor(caller: ProduceCaller, oversized: ByteBudget, heldBytes: number) {
-    this.#caller = caller
+  constructor(asked: Asked, oversized: ByteBudget, heldBytes: number) {
+    this.#asked = asked
     this.#oversized = oversized
     this.#heldBytes = heldBytes
   }
@@ -151,18 +172,18 @@ class OneShardAppend implements PendingRequest {
   onReply(type: number, bytes: Buffer, start: number): void {
     assert(type === replyTypes.produced, 'a produce is answered by results')
     this.#oversized.release(this.#heldBytes)
-    this.#caller.onProduced(bytes, start + REPLY_BODY_AT, bytes.readUInt32BE(start + 8))
+    this.#asked.caller.onProduced(bytes, start + REPLY_BODY_AT, bytes.readUInt32BE(start + 8))
   }
 
   onFailure(error: BrokerError): void {
     this.#oversized.release(this.#heldBytes)
-    this.#caller.onProduceFailed(error)
+    failAsked(this.#asked, error)
   }
 }
 
 /** Waits for every shard involved, then answers once, with results in the order of the request. */
 class ManyShardsAppend {
-  readonly #caller: ProduceCaller
+  readonly #asked: Asked
   readonly #shardOfRecord: Uint16Array
   readonly #release: () => void
   readonly #results = new Map<number, Buffer>()
@@ -170,8 +191,8 @@ class ManyShardsAppend {
   #failure: BrokerError | null = null
   #mayHaveWritten = false
 
-  constructor(caller: ProduceCaller, shardOfRecord: Uint16Array, partCount: number, release: () => void) {
-    this.#caller = caller
+  constructor(asked: Asked, shardOfRecord: Uint16Array, partCount: number, release: () => void) {
+    this.#asked = asked
     this.#shardOfRecord = shardOfRecord
     this.#waiting = partCount
     this.#release = release
@@ -200,7 +221,7 @@ class ManyShardsAppend {
     if (this.#failure === null) return this.#merge()
     const written = this.#mayHaveWritten ? 'unknown' : 'no'
     const { code, details } = this.#failure
-    this.#caller.onProduceFailed(new BrokerError(code, details, { written }))
+    failAsked(this.#asked, new BrokerError(code, details, { written }))
   }
 
   #merge(): void {
@@ -213,6 +234,6 @@ class ManyShardsAppend {
       this.#results.get(shard)?.copy(merged, i * RESULT_BYTES, from, from + RESULT_BYTES)
       taken.set(shard, from + RESULT_BYTES)
     }
-    this.#caller.onProduced(merged, 0, count)
+    this.#asked.caller.onProduced(merged, 0, count)
   }
 }

@@ -6,13 +6,25 @@ import { assert } from '../base/assert.ts'
 import type { ByteBudget } from '../base/byte-budget.ts'
 import { BrokerError } from '../model/errors.ts'
 import { limits } from '../model/limits.ts'
-import { submitOutcomes, type ProduceCaller, type ReadCaller, type RecordSource, type SubmitOutcome } from '../model/requests.ts'
+import {
+  submitOutcomes,
+  type ProduceCaller,
+  type ReadCaller,
+  type RecordSource,
+  type SubmitOutcome
+} from '../model/requests.ts'
 import type { PartitionDescription, Topic } from '../model/topic.ts'
 import type { PendingRequest } from '../shards/pending.ts'
 import type { ShardLink } from '../shards/shard-link.ts'
 import type { ShardSet } from '../shards/shard-set.ts'
 import { readU64 } from '../wire/primitives/u64.ts'
-import { DESCRIBED_ENTRY_BYTES, REPLY_BODY_AT, REPLY_HEADER_BYTES, replyTypes, type ShardTopic } from '../wire/shard/messages.ts'
+import {
+  DESCRIBED_ENTRY_BYTES,
+  REPLY_BODY_AT,
+  REPLY_HEADER_BYTES,
+  replyTypes,
+  type ShardTopic
+} from '../wire/shard/messages.ts'
 import type { Engine, EngineRead } from './engine.ts'
 import { LocalAppend } from './local-append.ts'
 
@@ -91,10 +103,14 @@ export class LocalEngine implements Engine {
     const handle = read.topic.firstHandle + read.partition
     const link = this.#shards.linkOf(handle)
     if (link === null) {
-      queueMicrotask(() => caller.onReadFailed(new BrokerError('SHARD_DOWN', { shard: handle % this.#shards.shardCount })))
+      queueMicrotask(() =>
+        caller.onReadFailed(new BrokerError('SHARD_DOWN', { shard: handle % this.#shards.shardCount }))
+      )
       return submitOutcomes.taken
     }
-    return link.sendRead({ ...read, handle }, new EngineReadRequest(caller, read.topic.name)) ? submitOutcomes.taken : submitOutcomes.full
+    return link.sendRead({ ...read, handle }, new EngineReadRequest(caller, read.topic.name))
+      ? submitOutcomes.taken
+      : submitOutcomes.full
   }
 
   turn(): void {
@@ -123,7 +139,8 @@ export class LocalEngine implements Engine {
         endPosition: -1,
         onReply: (type, bytes, start, end, isLast) => {
           assert(type === replyTypes.described, 'a describe is answered by entries')
-          for (let at = start + REPLY_HEADER_BYTES; at < end; at += DESCRIBED_ENTRY_BYTES) readEntry(bytes, at, partitions)
+          for (let at = start + REPLY_HEADER_BYTES; at < end; at += DESCRIBED_ENTRY_BYTES)
+            readEntry(bytes, at, partitions)
           if (isLast) resolve()
         },
         onFailure: reject

@@ -21,7 +21,9 @@ export class Router {
   route(topic: Topic, records: RecordSource): Uint32Array {
     const { count } = records
     if (count > this.#partitions.length) {
-      this.#partitions = new Uint32Array(Math.min(limits.requestRecordsMax, Math.max(count, this.#partitions.length * 2)))
+      this.#partitions = new Uint32Array(
+        Math.min(limits.requestRecordsMax, Math.max(count, this.#partitions.length * 2))
+      )
     }
     const partitions = this.#partitions
     this.#turn = this.#nextTurn.get(topic.id) ?? 0

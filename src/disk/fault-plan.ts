@@ -5,6 +5,7 @@
  * Invariants: calls of a point are counted from 1, whether a fault is armed there or not; a plan that names no point
  * costs one map look-up per call. Production runs without a plan.
  */
+import { BugError } from '../base/assert.ts'
 import { DiskError } from './disk.ts'
 import { faultPoints } from './faults.ts'
 import type { FaultPoint } from './faults.ts'
@@ -16,10 +17,11 @@ export type FaultError = (typeof faultErrors)[number]
 /**
  * error: nothing is done, then DiskError. short: half of a write's bytes are done, then DiskError.
  * kill: SIGKILL before the call. short-kill: half of a write's bytes, then SIGKILL. kill-after: SIGKILL once it is done.
+ * bug: nothing is done, then BugError, as if an assertion of ours had failed there: it ends the thread, not the process.
  */
 export type Fault =
   | { readonly kind: 'error' | 'short'; readonly code: FaultError }
-  | { readonly kind: 'kill' | 'short-kill' | 'kill-after' }
+  | { readonly kind: 'kill' | 'short-kill' | 'kill-after' | 'bug' }
 
 /** A fault at the calls firstCall…lastCall (both included, counted from 1) of one point. */
 export interface ArmedFault {
@@ -54,7 +56,7 @@ export class FaultPlan {
     return this.#calls.get(point) ?? 0
   }
 
-  /** True if a fault kills the process: a simulated disk cannot play that. */
+  /** True if a fault ends the process or the thread: a simulated disk plays errors of the disk alone. */
   hasKills(): boolean {
     return [...this.#armed.values()].flat().some(armed => !('code' in armed.fault))
   }
@@ -73,12 +75,17 @@ export function faultError(code: FaultError, point: FaultPoint, path: string): D
   return new DiskError(code, point, `${code} at ${point} of ${path} (armed by a test)`)
 }
 
+/** What a fault of kind bug throws. */
+export function plantedBug(point: FaultPoint): BugError {
+  return new BugError(`a bug planted at ${point} by a test`)
+}
+
 const itemPattern = /^([a-z.-]+):(\d+)(\+|-(\d+))?=(.+)$/
 
 /**
  * Reads a plan from one line, so that a crash test can hand it to a child process:
  * `point:call=fault`, separated by commas; a call is `3`, `3-5` or `3+` (from the third on).
- * A fault is an errno (`EIO`), `short-<errno>`, `kill`, `short-kill` or `kill-after`.
+ * A fault is an errno (`EIO`), `short-<errno>`, `kill`, `short-kill`, `kill-after` or `bug`.
  * Example: `group.sync:3=EIO,slot.rename:1=kill`.
  *
  * @throws Error naming the item that is wrong.
@@ -101,13 +108,13 @@ function parseItem(item: string): ArmedFault {
 }
 
 function parseFault(item: string, name: string): Fault {
-  if (name === 'kill' || name === 'short-kill' || name === 'kill-after') return { kind: name }
+  if (name === 'kill' || name === 'short-kill' || name === 'kill-after' || name === 'bug') return { kind: name }
   const isShort = name.startsWith('short-')
   const errorName = isShort ? name.slice('short-'.length) : name
   const code = faultErrors.find(known => known === errorName)
   if (code === undefined) {
     throw new Error(
-      `fault '${item}': allowed are ${faultErrors.join(', ')}, short-<error>, kill, short-kill, kill-after`
+      `fault '${item}': allowed are ${faultErrors.join(', ')}, short-<error>, kill, short-kill, kill-after, bug`
     )
   }
   return { kind: isShort ? 'short' : 'error', code }

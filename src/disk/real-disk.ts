@@ -23,7 +23,7 @@ import {
 import { assert } from '../base/assert.ts'
 import { DiskError } from './disk.ts'
 import type { Disk, DiskFile } from './disk.ts'
-import { faultError } from './fault-plan.ts'
+import { faultError, plantedBug } from './fault-plan.ts'
 import type { FaultPlan } from './fault-plan.ts'
 import type { FaultPoint } from './faults.ts'
 
@@ -133,6 +133,7 @@ class RealFile implements DiskFile {
     if (fault.kind === 'short' || fault.kind === 'short-kill') this.#writeFully(point, source, start, middle, position)
     if (fault.kind === 'kill-after') this.#writeFully(point, source, start, end, position)
     if ('code' in fault) throw faultError(fault.code, point, this.path)
+    if (fault.kind === 'bug') throw plantedBug(point)
     killProcess()
   }
 
@@ -180,6 +181,7 @@ function performUnderFaults<T>(faults: FaultPlan | null, point: FaultPoint, path
   const fault = faults?.strike(point) ?? null
   if (fault === null) return translated(point, path, action)
   if ('code' in fault) throw faultError(fault.code, point, path)
+  if (fault.kind === 'bug') throw plantedBug(point)
   if (fault.kind === 'kill-after') translated(point, path, action)
   return killProcess()
 }

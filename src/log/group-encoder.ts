@@ -16,7 +16,15 @@ import { limits } from '../model/limits.ts'
 import { RESULT_BYTES } from '../model/requests.ts'
 import { write64 } from '../wire/primitives/u64.ts'
 import { BATCH_HEADER_BYTES, recordBytes, sealBatch, writeRecord } from '../wire/batch/encode.ts'
-import { DirectoryEntry, ENTRY_BYTES, GROUP_HEADER_BYTES, RUN_ROLLS, groupBytes, sealGroup, writeEntry } from './group-format.ts'
+import {
+  DirectoryEntry,
+  ENTRY_BYTES,
+  GROUP_HEADER_BYTES,
+  RUN_ROLLS,
+  groupBytes,
+  sealGroup,
+  writeEntry
+} from './group-format.ts'
 import type { TopicLogs } from './log-table.ts'
 import type { PartitionLog } from './partition-log.ts'
 
@@ -267,7 +275,13 @@ export class GroupEncoder {
       const log = this.#logs[this.#runLog[run] as number] as PartitionLog
       const position = this.#runPosition[run] as number
       const memoryAt = memoryPlace === NONE ? NONE : memoryPlace + position
-      log.runs.add(this.#runBase[run] as number, slot, groupPosition + position, this.#runBytes[run] as number, memoryAt)
+      log.runs.add(
+        this.#runBase[run] as number,
+        slot,
+        groupPosition + position,
+        this.#runBytes[run] as number,
+        memoryAt
+      )
     }
     for (let i = 0; i < this.#logs.length; i++) (this.#logs[i] as PartitionLog).commit()
   }

@@ -232,6 +232,11 @@ export function readGroupHeader(source: Buffer, at: number, seed: number): Group
   }
 }
 
+/** True if the bytes at source[at…] claim to begin that group of that slot; no checksum is asked. Needs a header's bytes there. */
+export function claimsGroup(source: Buffer, at: number, number: number, slotSequence: number): boolean {
+  return beginsGroup(source, at) && readU64(source, at + 8) === number && readU64(source, at + 48) === slotSequence
+}
+
 /** What a trailer says of its group. */
 export interface GroupTrailer {
   readonly number: number

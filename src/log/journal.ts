@@ -187,7 +187,8 @@ export class Journal {
   #take(groupBytes: number, directoryBytes: number): OpenSlot {
     const { files, shard, placementEpoch, clock, slotBytes } = this.#options
     const neededBytes = SLOT_GROUPS_AT + groupBytes + blockAligned(directoryBytes) + 2 * BLOCK_BYTES
-    const spare: SpareSlot = files.takeSpare(neededBytes) ?? files.createUnfilled(Math.max(slotBytes, blockAligned(neededBytes)))
+    const spare: SpareSlot =
+      files.takeSpare(neededBytes) ?? files.createUnfilled(Math.max(slotBytes, blockAligned(neededBytes)))
     if (!spare.isFilled) this.unfilledCount++
     const salt = this.#options.drawSalt()
     const header: SlotHeader = {

@@ -137,7 +137,8 @@ export class LogReader {
     const position = runs.position(this.#run) + this.#at
     const runBytes = runs.bytes(this.#run) - this.#at
     const window = this.#window
-    if (!this.#isLoaded(slot, position, BATCH_HEADER_BYTES)) window.load(slot, position, this.#pieceBytes(position, runBytes))
+    if (!this.#isLoaded(slot, position, BATCH_HEADER_BYTES))
+      window.load(slot, position, this.#pieceBytes(position, runBytes))
     if (!this.#isLoaded(slot, position, BATCH_HEADER_BYTES)) return false
     const bytes = batchBytesAt(window.buffer, position - window.start)
     if (bytes < BATCH_HEADER_BYTES || bytes > runBytes) return false

@@ -11,11 +11,26 @@
  */
 import { BrokerError } from '../model/errors.ts'
 import type { Disk } from '../disk/disk.ts'
-import { DirectoryEntry, RUN_ROLLS, entryKinds, writeEntry, entryBytes } from './group-format.ts'
+import {
+  DirectoryEntry,
+  GROUP_HEADER_BYTES,
+  RUN_ROLLS,
+  claimsGroup,
+  entryKinds,
+  writeEntry,
+  entryBytes
+} from './group-format.ts'
 import type { LogTable } from './log-table.ts'
 import { SlotFooter } from './slot-footer.ts'
 import type { SlotFiles } from './slot-files.ts'
-import { BLOCK_BYTES, SLOT_GROUPS_AT, SLOT_VERSION, decodeSlotHeader, saltSeed, type SlotHeader } from './slot-format.ts'
+import {
+  BLOCK_BYTES,
+  SLOT_GROUPS_AT,
+  SLOT_VERSION,
+  decodeSlotHeader,
+  saltSeed,
+  type SlotHeader
+} from './slot-format.ts'
 import {
   SlotWindow,
   findLaterGroup,
@@ -130,7 +145,9 @@ function listSlots(disk: Disk, files: SlotFiles, shard: number): FoundSlot[] {
 
 function foundSlot(name: string, header: SlotHeader, shard: number): FoundSlot {
   if (header.shard !== shard) {
-    throw new BrokerError('NOT_READY', { problem: `journal file ${name} of shard ${shard} says it belongs to shard ${header.shard}` })
+    throw new BrokerError('NOT_READY', {
+      problem: `journal file ${name} of shard ${shard} says it belongs to shard ${header.shard}`
+    })
   }
   return {
     name,
@@ -218,7 +235,7 @@ function cutHandlesOf(group: ScannedGroup | null, slot: FoundSlot): number[] {
  *   | later slot counts on this group | later group valid in this slot | says this one was synced | verdict |
  *   |---|---|---|---|
  *   | yes | –   | –   | damage |
- *   | no  | no  | –   | end if the block is zero, else torn |
+ *   | no  | no  | –   | torn if the group left traces, else end |
  *   | no  | yes | yes | damage |
  *   | no  | yes | no  | torn (syncs were deferred) |
  */
@@ -233,8 +250,7 @@ function judgeBadGroup(
   const { later, isProven } = findLaterGroups(window, position + BLOCK_BYTES, number, slot.seed)
   if (!isCountedOn && !isProven) {
     if (later !== null) return 'torn, others behind'
-    const block = window.view(position, BLOCK_BYTES)
-    return block.length === 0 || block.every(byte => byte === 0) ? 'end' : 'torn'
+    return hasTraces(window, slot, position, number) ? 'torn' : 'end'
   }
   // Its own directory names the runs if that is whole.
   const own = groupAt(window, position, slot.seed)
@@ -249,6 +265,14 @@ function judgeBadGroup(
   throw new BrokerError('NOT_READY', {
     problem: `journal file ${slot.name} is damaged at byte ${position}: group ${number} has neither a readable directory nor trailer; an operator must decide`
   })
+}
+
+/** True if part of group `number` stands at `position`. Bytes that an earlier use of the file left are none. */
+function hasTraces(window: SlotWindow, slot: FoundSlot, position: number, number: number): boolean {
+  const block = window.view(position, BLOCK_BYTES)
+  if (block.length < GROUP_HEADER_BYTES || block.every(byte => byte === 0)) return false
+  if (claimsGroup(block, 0, number, slot.header.sequence)) return true
+  return findTrailerEnd(window, position, number, slot.seed) !== 0
 }
 
 /**
@@ -286,12 +310,7 @@ export function replay(findings: Findings, table: LogTable): void {
 }
 
 /** Applies one entry; `base` is added to its position. */
-export function replayEntry(
-  entry: DirectoryEntry,
-  ordinal: number,
-  base: number,
-  table: LogTable
-): void {
+export function replayEntry(entry: DirectoryEntry, ordinal: number, base: number, table: LogTable): void {
   const log = table.recoveredLog(entry.handle)
   if (entry.kind === entryKinds.startOffset) {
     log.startOffset = Math.max(log.startOffset, entry.baseOffset)

@@ -11,7 +11,15 @@ import type { RecoveryReport } from '../wire/shard/messages.ts'
 import { batchBytesAt } from '../wire/batch/view.ts'
 import { EncodeBuffer } from './encode-buffer.ts'
 import { GroupEncoder } from './group-encoder.ts'
-import { DirectoryEntry, ENTRY_BYTES, GROUP_HEADER_BYTES, entryKinds, groupBytes, sealGroup, writeEntry } from './group-format.ts'
+import {
+  DirectoryEntry,
+  ENTRY_BYTES,
+  GROUP_HEADER_BYTES,
+  entryKinds,
+  groupBytes,
+  sealGroup,
+  writeEntry
+} from './group-format.ts'
 import { Journal, sealSlot, writeSlotHeader } from './journal.ts'
 import { LogReader, ReadWindow } from './log-reader.ts'
 import { LogTable } from './log-table.ts'
@@ -81,7 +89,6 @@ export class ShardLog {
       cutGroups: findings.cutGroups,
       copiedGroups: findings.inDoubt.length,
       quarantinedRuns: findings.quarantinedRuns,
-      unknownHandles: [],
       milliseconds: Math.round(options.clock.monotonicMs() - startedMs)
     }
   }

@@ -71,7 +71,10 @@ export class SlotWindow {
 }
 
 /** Tail and footer entries of a sealed slot, or null if it is not sealed or they are damaged. */
-export function readFooter(window: SlotWindow, seed: number): { tail: SlotTail; entries: DirectoryEntry[]; bytes: Buffer } | null {
+export function readFooter(
+  window: SlotWindow,
+  seed: number
+): { tail: SlotTail; entries: DirectoryEntry[]; bytes: Buffer } | null {
   const tailAt = window.sizeBytes - BLOCK_BYTES
   if (tailAt < SLOT_GROUPS_AT) return null
   const tail = decodeSlotTail(window.view(tailAt, BLOCK_BYTES), seed)
@@ -105,7 +108,11 @@ export function groupAt(window: SlotWindow, position: number, seed: number): Sca
   const damaged = entries.filter(entry => !isRunWhole(bytes, entry, seed))
   // The trailer stands for the zeros and itself: without it the write was not complete.
   const hasTrailer = readGroupTrailer(bytes, bytes.length, seed) !== null
-  const isPadded = isZero(bytes, directoryEnd + header.bodyBytes, bytes.length - GROUP_TRAILER_BYTES - header.directoryBytes)
+  const isPadded = isZero(
+    bytes,
+    directoryEnd + header.bodyBytes,
+    bytes.length - GROUP_TRAILER_BYTES - header.directoryBytes
+  )
   return {
     number: header.number,
     lastSynced: header.lastSynced,
@@ -135,7 +142,8 @@ export function isRunWhole(group: Buffer, entry: DirectoryEntry, seed: number): 
   while (at < end) {
     if (at + BATCH_HEADER_BYTES > end) return false
     const bytes = batchBytesAt(group, at)
-    if (bytes < BATCH_HEADER_BYTES || at + bytes > end || checkBatch(group, at, at + bytes) !== batchStatus.ok) return false
+    if (bytes < BATCH_HEADER_BYTES || at + bytes > end || checkBatch(group, at, at + bytes) !== batchStatus.ok)
+      return false
     sum = crc32c(group, at, at + BATCH_COVERED_BY_RUN, sum)
     at += bytes
     batchCount++
@@ -155,11 +163,26 @@ export function groupBefore(window: SlotWindow, end: number, seed: number, start
   const damaged = entries.filter(entry => !isRunWhole(bytes, entry, seed))
   const bodyBytes = entries.reduce((sum, entry) => sum + entry.bytes, 0)
   const receiveMs = entries.reduce((most, entry) => Math.max(most, entry.receiveMs), 0)
-  return { number: trailer.number, lastSynced: 0, receiveMs, position: start, totalBytes: bytes.length, bodyBytes, entries, isWhole: false, damaged }
+  return {
+    number: trailer.number,
+    lastSynced: 0,
+    receiveMs,
+    position: start,
+    totalBytes: bytes.length,
+    bodyBytes,
+    entries,
+    isWhole: false,
+    damaged
+  }
 }
 
 /** Position of the first block behind `from` at which a group of this slot with number ≥ `number` has a whole header. */
-export function findLaterGroup(window: SlotWindow, from: number, number: number, seed: number): { position: number; header: GroupHeader } | null {
+export function findLaterGroup(
+  window: SlotWindow,
+  from: number,
+  number: number,
+  seed: number
+): { position: number; header: GroupHeader } | null {
   for (let position = from; position + GROUP_HEADER_BYTES <= window.sizeBytes; position += BLOCK_BYTES) {
     const header = groupHeaderAt(window, position, seed)
     if (header !== null && header.number >= number) return { position, header }

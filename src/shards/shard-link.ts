@@ -150,7 +150,13 @@ export class ShardLink {
   }
 
   /** Completes a produce whose records are in place. The shard sees it after publish(). */
-  endProduce(frame: ProduceFrame, firstHandle: number, count: number, recordsBytes: number, request: PendingRequest): void {
+  endProduce(
+    frame: ProduceFrame,
+    firstHandle: number,
+    count: number,
+    recordsBytes: number,
+    request: PendingRequest
+  ): void {
     const { buffer } = frame
     const at = frame.recordsAt - PRODUCE_HEADER_BYTES
     const id = this.pending.add(request)
@@ -173,7 +179,15 @@ export class ShardLink {
 
   /** @returns false: no room in the reads ring; nothing was asked. */
   sendRead(
-    read: { handle: number; partition: number; offsetHigh: number; offsetLow: number; maxRecords: number; maxBytes: number; format: number },
+    read: {
+      handle: number
+      partition: number
+      offsetHigh: number
+      offsetLow: number
+      maxRecords: number
+      maxBytes: number
+      format: number
+    },
     request: PendingRequest
   ): boolean {
     const at = this.#reserveRead(READ_BYTES)
@@ -299,7 +313,9 @@ export class ShardLink {
 
 function failureOf(bytes: Buffer, start: number, end: number): BrokerError {
   const details = unpackMessage(bytes, start + REPLY_BODY_AT, end) as ErrorDetails
-  return new BrokerError(errorCodeOf(bytes.readUInt16BE(start + 8)), details, { written: writtenOf(bytes[start + 10] as number) })
+  return new BrokerError(errorCodeOf(bytes.readUInt16BE(start + 8)), details, {
+    written: writtenOf(bytes[start + 10] as number)
+  })
 }
 
 /** Topics of one control message: keeps it far below a quarter of the control ring. */

@@ -38,10 +38,12 @@ export interface ShardSetOptions {
     readonly readRingBytes: number
     readonly replyRingBytes: number
   }
-  /** Faults for one shard, armed by tests; null: none. */
-  readonly faultsOf: (shard: number) => string | null
+  /** Faults for one incarnation of a shard, armed by tests; null: none. */
+  readonly faultsOf: (shard: number, isFirst: boolean) => string | null
   /** The topics that exist now: opened on every shard that starts. */
   readonly topics: () => ShardTopic[]
+  /** False for a handle that neither a topic nor a deleted topic ever had. */
+  readonly isKnownHandle: (handle: number) => boolean
   readonly logger: Logger
 }
 
@@ -49,6 +51,7 @@ interface ShardState {
   link: ShardLink | null
   /** Recovered and all topics opened. */
   isReady: boolean
+  startCount: number
   deaths: number
   startedAtMs: number
   /** Down for good: why. */
@@ -76,6 +79,7 @@ export class ShardSet {
     this.#states = Array.from({ length: options.shardCount }, () => ({
       link: null,
       isReady: false,
+      startCount: 0,
       deaths: 0,
       startedAtMs: 0,
       red: null,
@@ -180,7 +184,7 @@ export class ShardSet {
         encodeBufferBytes: settings.encodeBufferBytes,
         flushEveryRecords: settings.flushEveryRecords,
         flushIntervalMs: settings.flushIntervalMs,
-        faults: faultsOf(shard)
+        faults: faultsOf(shard, state.startCount++ === 0)
       }
       const link: ShardLink = new ShardLink({
         shard,
@@ -214,6 +218,7 @@ export class ShardSet {
       const part = topics.slice(from, from + CONTROL_TOPICS_MAX)
       await link.control(id => ({ kind: 'open', id, topics: part }))
     }
+    await link.control(id => ({ kind: 'opened', id }))
     if (state.link === link) state.isReady = true
   }
 
@@ -226,6 +231,12 @@ export class ShardSet {
       case 'poisoned':
         logger.error({ shard, cause: event.cause }, 'shard stops: its disk failed; it restarts by its recovery rules')
         break
+      case 'unclaimed': {
+        const handles = event.handles.filter(handle => !this.#options.isKnownHandle(handle))
+        if (handles.length > 0)
+          logger.warn({ shard, handles }, 'the journal has data of partitions that no topic ever had: kept')
+        break
+      }
       case 'slots-wanted':
         this.#filler.fill(shard, this.#options.directoryOf(shard), event.files)
         break

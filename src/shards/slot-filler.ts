@@ -65,7 +65,10 @@ export class SlotFiller {
     worker.on('error', error => {
       if (this.#worker !== worker) return
       this.#worker = null
-      this.#logger.error({ err: error }, 'the filler of journal slots ended; the journal goes on with slower, unfilled slots')
+      this.#logger.error(
+        { err: error },
+        'the filler of journal slots ended; the journal goes on with slower, unfilled slots'
+      )
     })
     worker.postMessage(job)
   }

@@ -9,7 +9,11 @@ for (const variant of variants) {
   describe(`first session on ${variant.engine} with ${variant.shards} shard(s)`, () => {
     it('creates, produces and consumes as the specification shows', async t => {
       const { url } = await startBroker(t, { variant })
-      const created = await fetch(`${url}/topics`, { method: 'POST', headers: json, body: '{"name":"orders","partitions":2}' })
+      const created = await fetch(`${url}/topics`, {
+        method: 'POST',
+        headers: json,
+        body: '{"name":"orders","partitions":2}'
+      })
       assert.deepEqual([created.status, await created.text()], [201, '{"name":"orders","partitions":2}'])
       const produced = await fetch(`${url}/topics/orders/produce`, {
         method: 'POST',

@@ -84,7 +84,10 @@ export interface SpawnedBroker {
   /** Log lines so far, parsed; text that is not JSON is under `text`. */
   readonly logs: readonly Readonly<Record<string, unknown>>[]
   /** Resolves with the first log line, also a past one, for which `isWanted` holds. */
-  waitForLog(isWanted: (line: Readonly<Record<string, unknown>>) => boolean, timeoutMs?: number): Promise<Readonly<Record<string, unknown>>>
+  waitForLog(
+    isWanted: (line: Readonly<Record<string, unknown>>) => boolean,
+    timeoutMs?: number
+  ): Promise<Readonly<Record<string, unknown>>>
   /** Sends the signal and waits for the end. */
   kill(signal: NodeJS.Signals): Promise<{ code: number | null; signal: NodeJS.Signals | null }>
 }
@@ -110,7 +113,8 @@ export async function spawnBroker(t: TestContext, options: SpawnOptions = {}): P
     logs: log.lines,
     waitForLog: (isWanted, timeoutMs = 10_000) => log.waitFor(isWanted, timeoutMs),
     async kill(signal) {
-      if (child.exitCode !== null || child.signalCode !== null) return { code: child.exitCode, signal: child.signalCode }
+      if (child.exitCode !== null || child.signalCode !== null)
+        return { code: child.exitCode, signal: child.signalCode }
       const exited = once(child, 'exit')
       child.kill(signal)
       await exited
@@ -181,11 +185,16 @@ class LogLines {
         this.#waiters.delete(look)
         act()
       }
-      const tail = (): string => this.lines.slice(-20).map(line => JSON.stringify(line)).join('\n')
+      const tail = (): string =>
+        this.lines
+          .slice(-20)
+          .map(line => JSON.stringify(line))
+          .join('\n')
       const look = (): void => {
         const line = this.lines.find(isWanted)
         if (line !== undefined) finish(() => resolve(line))
-        else if (this.#ended) finish(() => reject(new Error(`the broker ended before the awaited log line:\n${tail()}`)))
+        else if (this.#ended)
+          finish(() => reject(new Error(`the broker ended before the awaited log line:\n${tail()}`)))
       }
       const timer = setTimeout(() => finish(() => reject(new Error(`no such log line in time:\n${tail()}`))), timeoutMs)
       this.#waiters.add(look)

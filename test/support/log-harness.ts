@@ -137,7 +137,8 @@ export function readBack(log: ShardLog, partitionLog: PartitionLog, offset = 0):
   for (;;) {
     const outcome = reader.next(wanted)
     if (outcome === readOutcomes.end) return { records, damaged }
-    if (outcome === readOutcomes.damaged) damaged.push({ firstOffset: reader.firstOffset, lastOffset: reader.lastOffset })
+    if (outcome === readOutcomes.damaged)
+      damaged.push({ firstOffset: reader.firstOffset, lastOffset: reader.lastOffset })
     else records.push(...recordsOfBatch(reader, wanted))
     wanted = reader.lastOffset + 1
   }
@@ -154,7 +155,8 @@ export function recordsOfBatch(reader: LogReader, offset: number): ReadRecord[] 
     if (recordOffset < offset) continue
     records.push({
       offset: recordOffset,
-      key: cursor.keyLength < 0 ? null : Buffer.from(bytes.subarray(cursor.keyStart, cursor.keyStart + cursor.keyLength)),
+      key:
+        cursor.keyLength < 0 ? null : Buffer.from(bytes.subarray(cursor.keyStart, cursor.keyStart + cursor.keyLength)),
       value: Buffer.from(bytes.subarray(cursor.valueStart, cursor.valueStart + Math.max(0, cursor.valueLength))),
       timestampMs: view.baseTimestampMs + cursor.timestampDeltaMs,
       leaderEpoch: view.leaderEpoch

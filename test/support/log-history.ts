@@ -91,7 +91,10 @@ export class LogHistory {
   #compare(handle: number, found: readonly string[], truth: readonly string[]): void {
     const refused = found.find(content => this.#gone.has(content))
     assert.equal(refused, undefined, `handle ${handle}: a record that was refused or lost is there again`)
-    assert.ok(found.length >= truth.length, `handle ${handle}: acked records lost, ${found.length} of ${truth.length} left`)
+    assert.ok(
+      found.length >= truth.length,
+      `handle ${handle}: acked records lost, ${found.length} of ${truth.length} left`
+    )
     truth.forEach((content, offset) => {
       assert.equal(found[offset], content, `handle ${handle}: offset ${offset} was seen with two values`)
     })

@@ -54,7 +54,12 @@ interface LifeTopic {
 
 const KIB = 1024
 const fullDiskPoints: readonly FaultPoint[] = ['group.write', 'slot.create', 'slot.header-write', 'slot.footer-write']
-const syncPoints: readonly FaultPoint[] = ['group.sync', 'slot.header-sync', 'slot.footer-sync', 'journal.directory-sync']
+const syncPoints: readonly FaultPoint[] = [
+  'group.sync',
+  'slot.header-sync',
+  'slot.footer-sync',
+  'journal.directory-sync'
+]
 
 class Life {
   readonly counts: LifeCounts = {
@@ -92,7 +97,12 @@ class Life {
     const faults = new FaultPlan()
     if (dice.chance(0.2)) {
       const call = 1 + dice.below(25)
-      faults.arm({ point: dice.pick(syncPoints), firstCall: call, lastCall: call, fault: { kind: 'error', code: 'EIO' } })
+      faults.arm({
+        point: dice.pick(syncPoints),
+        firstCall: call,
+        lastCall: call,
+        fault: { kind: 'error', code: 'EIO' }
+      })
     }
     this.#inner = new SimulatedDisk({ ...controls, faults })
     this.#disk = new InterruptibleDisk(this.#inner)
@@ -312,8 +322,14 @@ class Life {
   #toldRecords(requests: readonly TestRequest[]): ToldRecord[] {
     const offsets = gatheredOffsets(this.#log)
     return requests
-      .flatMap(({ firstHandle, records }) => records.map(record => ({ handle: firstHandle + record.partition, record })))
-      .map(({ handle, record }, i) => ({ handle, offset: offsets[i] ?? -1, content: contentOf(record.key, record.value) }))
+      .flatMap(({ firstHandle, records }) =>
+        records.map(record => ({ handle: firstHandle + record.partition, record }))
+      )
+      .map(({ handle, record }, i) => ({
+        handle,
+        offset: offsets[i] ?? -1,
+        content: contentOf(record.key, record.value)
+      }))
   }
 }
 

@@ -18,6 +18,9 @@ import type { ReplyWriter } from './reply-writer.ts'
 /** Longest sleep: nothing depends on it, but no wait is without an end. */
 const SLEEP_MS_MAX = 10_000
 
+/** Handles named in one report: it must fit a reply frame. */
+const UNCLAIMED_MAX = 1000
+
 export interface LoopParts {
   readonly log: ShardLog
   readonly bell: Bell
@@ -80,6 +83,11 @@ export class ShardLoop {
       case 'open':
         for (const topic of message.topics) log.table.open(topic)
         break
+      case 'opened': {
+        const handles = log.table.unclaimedHandles()
+        if (handles.length > 0) replies.event({ kind: 'unclaimed', handles: handles.slice(0, UNCLAIMED_MAX) })
+        break
+      }
       case 'configure':
         log.table.configure(message.topic)
         break
@@ -111,11 +119,15 @@ export class ShardLoop {
     replies.flush()
   }
 
-  /** Keeps spare slots coming; looked at when a slot was taken. */
+  /**
+   * Keeps spare slots coming; looked at when a slot was taken. Asks only when half of them are used up: filling shares
+   * the disk with the writer, so a burst that the spares can carry is not slowed down by their replacement.
+   */
   #askForSlots(): void {
     const { log, slotBytes, fillAheadBytes, replies } = this.#parts
     if (this.#slotsSeen === log.files.slotCount) return
     this.#slotsSeen = log.files.slotCount
+    if (log.files.spareBytes + this.#askedBytes > fillAheadBytes / 2) return
     const files: { name: string; bytes: number }[] = []
     while (log.files.spareBytes + this.#askedBytes + slotBytes <= fillAheadBytes) {
       files.push({ name: log.files.drawName(), bytes: slotBytes })

@@ -17,7 +17,13 @@ import { limits } from '../../src/model/limits.ts'
 import { RESULT_BYTES } from '../../src/model/requests.ts'
 import type { RingConsumer } from '../../src/ring/spsc-ring.ts'
 import { counterIndex } from '../../src/wire/shard/counters.ts'
-import { PRODUCE_HEADER_BYTES, REPLY_BODY_AT, REPLY_LAST, replyTypes, requestTypes } from '../../src/wire/shard/messages.ts'
+import {
+  PRODUCE_HEADER_BYTES,
+  REPLY_BODY_AT,
+  REPLY_LAST,
+  replyTypes,
+  requestTypes
+} from '../../src/wire/shard/messages.ts'
 import type { ReplyWriter } from './reply-writer.ts'
 
 /** Records of one group beside those of its last frame: what the encoder's tables are sized for. */
@@ -82,7 +88,8 @@ export class ProduceGroup {
       taken = true
       const type = requests.buffer[at]
       if (type === requestTypes.produce) this.#take(requests.buffer, at)
-      else if (type === requestTypes.oversized) this.#take(this.#receiveOversized(requests.buffer.readUInt32BE(at + 8)), 0)
+      else if (type === requestTypes.oversized)
+        this.#take(this.#receiveOversized(requests.buffer.readUInt32BE(at + 8)), 0)
       else assert(false, 'a request ring carries produce frames only')
     }
     return taken
@@ -90,7 +97,10 @@ export class ProduceGroup {
 
   #receiveOversized(bytes: number): Buffer {
     const received = receiveMessageOnPort(this.#options.oversized) as { message: SharedArrayBuffer } | undefined
-    assert(received !== undefined && received.message.byteLength === bytes, 'an oversized frame was posted before its entry')
+    assert(
+      received !== undefined && received.message.byteLength === bytes,
+      'an oversized frame was posted before its entry'
+    )
     return Buffer.from(received.message)
   }
 

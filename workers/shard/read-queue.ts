@@ -152,7 +152,12 @@ export class ReadQueue {
     for (let from = 0; from === 0 || from < present.length; from += perFrame) {
       const part = present.slice(from, from + perFrame)
       const flags = from + perFrame >= present.length ? REPLY_LAST : 0
-      this.#replies.begin(replyTypes.described, flags, requestId, REPLY_HEADER_BYTES + part.length * DESCRIBED_ENTRY_BYTES)
+      this.#replies.begin(
+        replyTypes.described,
+        flags,
+        requestId,
+        REPLY_HEADER_BYTES + part.length * DESCRIBED_ENTRY_BYTES
+      )
       let at = this.#replies.at + REPLY_HEADER_BYTES
       for (const partition of part) {
         const log = logs[partition]

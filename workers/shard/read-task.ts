@@ -83,7 +83,8 @@ export class ReadTask {
         valueStart: cursor.valueStart,
         valueLength: cursor.valueLength
       }
-      if (!this.#answer.add(this.wanted.partition, offset, view.baseTimestampMs + cursor.timestampDeltaMs, place)) return false
+      if (!this.#answer.add(this.wanted.partition, offset, view.baseTimestampMs + cursor.timestampDeltaMs, place))
+        return false
       this.#count++
       this.#payloadBytes += size
       this.#offset = offset + 1

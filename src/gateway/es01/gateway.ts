@@ -85,6 +85,11 @@ class Listener implements Es01Gateway, ConnectionHost {
   readonly #countByAddress = new Map<string, number>()
   #dirty: HostedConnection[] = []
   #woken = new Set<HostedConnection>()
+  #hasFlushDue = false
+  readonly #flushDue = () => {
+    this.#hasFlushDue = false
+    this.#flushDirty()
+  }
   #sweepTimer: NodeJS.Timeout | null = null
   #isStopping = false
   #onEmpty: (() => void) | null = null
@@ -168,6 +173,10 @@ class Listener implements Es01Gateway, ConnectionHost {
 
   markDirty(connection: HostedConnection): void {
     if (this.#dirty[this.#dirty.length - 1] !== connection) this.#dirty.push(connection)
+    if (this.#hasFlushDue) return
+    // The broker's delivery, or the end of this arrival, flushes sooner; an answer outside of both must not be left lying.
+    this.#hasFlushDue = true
+    setImmediate(this.#flushDue)
   }
 
   afterInput(connection: HostedConnection): void {

@@ -86,7 +86,7 @@ export class ProduceScanner implements RecordSource {
 
   /**
    * Scans bytes[start, end), borrowed until release().
-   * @cost measured (test/unit/wire/json, Node 24, 2 vCPU): 80 ns per record and 0.4 ns per byte of value.
+   * @cost measured on 2 vCPU, Node 24: 80 µs for 500 records with values of 256 B (143 KB), 0.4 ns more per byte of value.
    */
   scan(bytes: Buffer, start: number, end: number): ScanOutcome {
     const cursor = this.#cursor

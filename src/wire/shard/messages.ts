@@ -65,14 +65,27 @@ export type ControlMessage =
   | { readonly kind: 'open'; readonly id: number; readonly topics: readonly ShardTopic[] }
   | { readonly kind: 'configure'; readonly id: number; readonly topic: ShardTopic }
   | { readonly kind: 'drop'; readonly id: number; readonly firstHandle: number; readonly partitionCount: number }
-  | { readonly kind: 'slots-filled'; readonly id: number; readonly files: readonly { readonly name: string; readonly bytes: number }[] }
+  | {
+      readonly kind: 'slots-filled'
+      readonly id: number
+      readonly files: readonly { readonly name: string; readonly bytes: number }[]
+    }
+  /** All topics are opened: the shard answers with an `unclaimed` event if it holds data of others (V4). */
+  | { readonly kind: 'opened'; readonly id: number }
   /** Ends the thread after what is in progress: seals the open slot, then acknowledges. */
   | { readonly kind: 'stop'; readonly id: number }
 
 /** What a shard says unasked. */
 export type ShardEvent =
   | { readonly kind: 'recovered'; readonly report: RecoveryReport }
-  | { readonly kind: 'log'; readonly level: 'debug' | 'info' | 'warn' | 'error'; readonly message: string; readonly fields: Record<string, unknown> }
+  | {
+      readonly kind: 'log'
+      readonly level: 'debug' | 'info' | 'warn' | 'error'
+      readonly message: string
+      readonly fields: Record<string, unknown>
+    }
+  /** Data of handles that no open topic has: kept. Deleted topics are among them. */
+  | { readonly kind: 'unclaimed'; readonly handles: readonly number[] }
   /** Asks the filler for a file of this many zero bytes under this name. */
   | { readonly kind: 'slots-wanted'; readonly files: readonly { readonly name: string; readonly bytes: number }[] }
   /** The shard ends itself because its disk can no longer be trusted; it restarts through recovery. */
@@ -86,7 +99,6 @@ export interface RecoveryReport {
   readonly cutGroups: number
   readonly copiedGroups: number
   readonly quarantinedRuns: number
-  readonly unknownHandles: readonly number[]
   readonly milliseconds: number
 }
 

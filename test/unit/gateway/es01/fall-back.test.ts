@@ -44,7 +44,7 @@ test('a full broker and used up memory stop the reading by data events too', asy
   const { greet, broker, requestBudget } = await startGateway(t, { requestBytes: 1 << 20 })
   const client = await greet()
   broker.isFull = true
-  client.send(Buffer.concat([produce(0, 10), produce(1, 200_000), produce(2, 10)]))
+  client.send(Buffer.concat([produce(0, 10), produce(1, 900_000), produce(2, 10)]))
   await until('it waits for room', () => broker.waitingForRoom === 1)
   const rest = requestBudget.limitBytes - requestBudget.usedBytes
   assert.ok(requestBudget.tryReserve(rest))
@@ -55,5 +55,8 @@ test('a full broker and used up memory stop the reading by data events too', asy
   await other.frame()
   assert.equal(broker.submitted, 2)
   requestBudget.release(rest)
-  assert.deepEqual((await client.frames(2)).map(frame => frame.id), [1, 2])
+  assert.deepEqual(
+    (await client.frames(2)).map(frame => frame.id),
+    [1, 2]
+  )
 })

@@ -2,7 +2,11 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { Logger } from '../../../../src/base/logger.ts'
+import { copied } from '../../../../src/base/copy.ts'
 import { silentLogger } from '../../../../src/base/logger.ts'
+import { BrokerError } from '../../../../src/model/errors.ts'
+import type { ProduceCaller } from '../../../../src/model/requests.ts'
+import { submitOutcomes } from '../../../../src/model/requests.ts'
 import { decodeConsumed, encodeConsumeFrame } from '../../../../src/wire/es01/consume.ts'
 import type { ConsumeRequest } from '../../../../src/wire/es01/consume.ts'
 import { encodeFrame, opcodes } from '../../../../src/wire/es01/frame.ts'
@@ -93,6 +97,18 @@ describe('a produce', () => {
     assert.equal(big?.id, 2)
     assert.equal(broker.log('t', 1)[99_999]?.value.toString(), '99999')
     assert.ok(broker.log('t', 2)[0]?.value.equals(Buffer.alloc(8 << 20, 9)))
+  })
+
+  test('that arrives whole is copied once, from the memory that the socket reads to, to the ring', async t => {
+    const { greet, gateway } = await startGateway(t)
+    const client = await greet()
+    const records = Array.from({ length: 100 }, (_, i) => ({ key: `${i}`, value: Buffer.alloc(100, i) }))
+    const frame = encodeProduceFrame(1, 't', records)
+    const before = copied.bytes
+    client.send(frame)
+    await client.frame()
+    const recordBytes = frame.length - 9 - 2 - 1 - 4 - 4
+    assert.deepEqual([copied.bytes - before, gateway.movedBytes], [recordBytes, 0])
   })
 
   test('to one topic is executed in the order of arrival, also when the broker is full for a while', async t => {
@@ -339,6 +355,20 @@ describe('the rest of the protocol', () => {
       [1, 2]
     )
     await client.closed()
+  })
+
+  test('an answer that comes outside of a delivery is written all the same', async t => {
+    const { greet, broker } = await startGateway(t)
+    const callers: ProduceCaller[] = []
+    broker.submitProduce = (_topic, _records, caller) => {
+      callers.push(caller)
+      return submitOutcomes.taken
+    }
+    const client = await greet()
+    client.send(produce(1))
+    await until('it is in progress', () => callers.length === 1)
+    callers[0]?.onProduceFailed(new BrokerError('SHARD_DIED', { shard: 0 }))
+    assert.equal(await client.errorText(1), 'unavailable: shard 0 stopped while the request was in progress')
   })
 
   test('a client that goes away amid its requests leaves nothing behind', async t => {
