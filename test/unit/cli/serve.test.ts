@@ -45,7 +45,7 @@ function stage(
     shards: 1,
     firstStart: false,
     engine: 'uws',
-    stop: () => Promise.resolve(),
+    stop: () => Promise.resolve({ syncs: 7 }),
     ...options.server
   }
   const parts: ServeParts = {
@@ -125,7 +125,7 @@ test('the banner does not promise a sync that the settings put off, and names an
 })
 
 test('a second signal ends the process at once with a non-zero code; the echo of one Ctrl-C does not', async () => {
-  const { promise: stopped, resolve: finishStop } = Promise.withResolvers<void>()
+  const { promise: stopped, resolve: finishStop } = Promise.withResolvers<Record<string, number>>()
   const { parts, signals, exits, clock, logged } = stage({ server: { stop: () => stopped } })
   const finished = serve(parts)
   await logged('ready')
@@ -138,7 +138,7 @@ test('a second signal ends the process at once with a non-zero code; the echo of
   clock.nowMs = 900
   signals.emit('SIGINT')
   assert.deepEqual(exits, [1, 1])
-  finishStop()
+  finishStop({})
   await finished
 })
 
@@ -154,7 +154,7 @@ test('a signal during the start stops the broker as soon as it runs', async () =
 })
 
 test('a stop that takes longer than --shutdown-timeout is given up with exit code 1', async () => {
-  const stop = () => new Promise<void>(() => undefined)
+  const stop = () => new Promise<Record<string, number>>(() => undefined)
   const { parts, lines, signals, logged } = stage({ server: { stop }, flags: { '--shutdown-timeout': '10ms' } })
   const finished = serve(parts)
   await logged('ready')
