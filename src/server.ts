@@ -28,8 +28,9 @@ export interface RunningServer {
   readonly shards: number
   readonly firstStart: boolean
   readonly engine: 'uws' | 'node'
-  /** For tests and metrics: the shards and what they count. */
+  /** For tests and metrics: the shards and the ES01 listener, and what they count. */
   readonly shardSet: ShardSet
+  readonly es01: Es01Gateway | null
   /** Answers what is in progress, seals the logs, gives the directory back. @returns what the shards did, in sum. */
   stop(): Promise<ShardCounters>
 }
@@ -101,6 +102,7 @@ async function build(settings: Settings, logger: Logger, undo: Undo[]): Promise<
     firstStart,
     engine: http.engine,
     shardSet: shards,
+    es01,
     async stop() {
       broker.beginStop()
       await Promise.all([http.stop(settings.shutdownTimeoutMs), es01?.stop(settings.shutdownTimeoutMs)])
@@ -160,7 +162,7 @@ function showAddress({ host, port }: { host: string; port: number }): string {
 }
 
 /**
- * Faults armed by a test: `<shard>/<plan>` for the first incarnation of a shard, `<shard>*\/<plan>` for each one, several
+ * Faults armed by a test: `<shard>/<plan>` for the first incarnation of a shard, `<shard>+/<plan>` for each one, several
  * parted by `;` (disk/fault-plan). Calls are counted anew in each incarnation, so a plan meant to strike once must not
  * reach the next: the shard would die of it for ever.
  */
@@ -169,7 +171,7 @@ function armedFaults(text: string | undefined): (shard: number, isFirst: boolean
   const each = new Map<number, string>()
   for (const item of (text ?? '').split(';').filter(part => part.includes('/'))) {
     const slash = item.indexOf('/')
-    const isForEach = item[slash - 1] === '*'
+    const isForEach = item[slash - 1] === '+'
     const shard = Number(item.slice(0, isForEach ? slash - 1 : slash))
     ;(isForEach ? each : first).set(shard, item.slice(slash + 1))
   }

@@ -212,6 +212,7 @@ export class Es01Connection implements AnswerSink, ByteTaker, HostedConnection {
       if (pending < receive.expectedBytes) return
       if (!this.#takeFrame(receive.start + receive.expectedBytes)) return
       receive.start += receive.expectedBytes
+      receive.shownBytes = receive.expectedBytes
       this.#hasPrefix = false
     }
   }

@@ -10,8 +10,8 @@
  *                                      start               end
  *
  * Invariants
- * - An own buffer has the pool size above four times the pending bytes that have arrived, at most; an announced length
- *   alone allocates nothing.
+ * - An own buffer has the pool size above four times the pending bytes that have arrived, or above the last frame that
+ *   this connection sent whole, at most; an announced length alone allocates nothing.
  * - The kernel writes only where `nextTail` pointed last. An own buffer moves or goes back to the pool only while the
  *   socket does not point into it: during a read callback, or while the connection is paused.
  * - Bytes of an own buffer above OWN_BYTES_FREE are charged to the shared budget.
@@ -30,6 +30,13 @@ const OWN_BYTES_FREE = bufferSizes.read
 const RESUME_BYTES = 8 * 1024
 /** Growth per step, in multiples of what has arrived. */
 const GROWTH = 4
+/**
+ * After a frame of this size the next one is expected to be large too. It is read in two steps, its head into the
+ * landing area and the rest, exactly, to where it stays: one more read call, and no bytes that have to be moved.
+ */
+const LARGE_FRAME_BYTES = 32 * 1024
+/** The head of such a frame: enough to know its length. */
+const HEAD_BYTES = 16
 const NO_BYTES: Buffer = Buffer.alloc(0)
 
 /** What the receive buffers of a gateway share. `movedBytes` counts what was copied between them. */
@@ -52,17 +59,21 @@ export class ReceiveBuffer {
   end = 0
   /** Length of the unit that begins at `start` (a frame, a hello), as far as it is known. Set by the parser. */
   expectedBytes = 0
+  /** Length of the last frame taken: a connection that has shown one gets room for another at once. Set by the parser. */
+  shownBytes = 0
   readonly #shared: ReceiveShared
   #own: Buffer | null = null
   #chargedBytes = 0
   #tailIsOwn = false
   readonly #landingTail: Buffer
   readonly #resumeTail: Buffer
+  readonly #headTail: Buffer
 
   constructor(shared: ReceiveShared) {
     this.#shared = shared
     this.#landingTail = shared.landing.subarray(LEAD_IN_BYTES)
     this.#resumeTail = shared.landing.subarray(LEAD_IN_BYTES, LEAD_IN_BYTES + RESUME_BYTES)
+    this.#headTail = shared.landing.subarray(LEAD_IN_BYTES, LEAD_IN_BYTES + HEAD_BYTES)
   }
 
   get pendingBytes(): number {
@@ -77,9 +88,13 @@ export class ReceiveBuffer {
   /** Where the socket puts its next read. @param isPaused no read follows until the connection resumes. */
   nextTail(isPaused: boolean): Uint8Array {
     this.#tailIsOwn = !isPaused && this.#own !== null
-    if (this.#own === null || isPaused) return isPaused ? this.#resumeTail : this.#landingTail
+    const isLarge = this.shownBytes >= LARGE_FRAME_BYTES
+    if (isPaused) return this.#resumeTail
+    if (this.#own === null) return isLarge ? this.#headTail : this.#landingTail
     assert(this.end < this.#own.length, 'a reading connection has room for its next read')
-    return this.#own.subarray(this.end)
+    const frameEnd = this.start + this.expectedBytes
+    const readEnd = isLarge && frameEnd > this.end ? Math.min(frameEnd, this.#own.length) : this.#own.length
+    return this.#own.subarray(this.end, readEnd)
   }
 
   /** The socket has put that many bytes where nextTail pointed. */
@@ -107,7 +122,7 @@ export class ReceiveBuffer {
     if (this.start === this.end) {
       this.discard()
     } else if (this.#own === null) {
-      const reach = Math.min(this.expectedBytes, GROWTH * this.pendingBytes)
+      const reach = Math.min(this.expectedBytes, this.#reachOf(this.pendingBytes))
       if (!this.#tryMove(Math.max(this.pendingBytes, reach))) this.#move(this.pendingBytes)
     }
   }
@@ -133,7 +148,7 @@ export class ReceiveBuffer {
       return true
     }
     // Under load a larger buffer saves moves: it takes several frames before what is left of the last must move again.
-    const reach = Math.min(GROWTH * held, Math.max(this.expectedBytes, bufferSizes.largest - LEAD_IN_BYTES))
+    const reach = Math.min(this.#reachOf(held), Math.max(this.expectedBytes, bufferSizes.largest - LEAD_IN_BYTES))
     if (this.#tryMove(Math.max(held + wanted, reach))) return true
     if (!canCompact) return this.#tryMove(held + wanted)
     this.#compact()
@@ -152,6 +167,11 @@ export class ReceiveBuffer {
     const charged = this.#chargedBytes
     this.#chargedBytes = 0
     if (charged > 0) this.#shared.budget.release(charged)
+  }
+
+  /** Bytes for which room may be made when so many have arrived. */
+  #reachOf(pendingBytes: number): number {
+    return Math.max(GROWTH * pendingBytes, this.shownBytes)
   }
 
   #chargeOf(length: number): number {
