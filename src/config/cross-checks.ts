@@ -56,8 +56,23 @@ const notAbove = [
   ['maxFetchBytes', 'replyMemoryBytes']
 ] as const satisfies readonly (readonly [SettingField, SettingField])[]
 
+/** A binary frame may be this large whatever a record may be (spec 12), and this much larger than a record. */
+const FRAME_BYTES_MIN = 16 * 1024 * 1024
+const FRAME_SURPLUS_BYTES = 1024 * 1024
+
+/** The largest binary frame must fit the request memory, with what its buffer is larger, or it could never be read. */
+function checkFrameFits({ maxRecordBytes, requestMemoryBytes, bindBinary }: Partial<Settings>): string[] {
+  if (maxRecordBytes === undefined || requestMemoryBytes === undefined || !bindBinary) return []
+  const neededBytes = Math.max(FRAME_BYTES_MIN, maxRecordBytes + FRAME_SURPLUS_BYTES) + FRAME_SURPLUS_BYTES
+  if (requestMemoryBytes >= neededBytes) return []
+  return [
+    `${schema.requestMemoryBytes.flag} (${showBytes(requestMemoryBytes)}) is below ${showBytes(neededBytes)}, ` +
+      'which the largest binary frame needs'
+  ]
+}
+
 function checkSizes(values: Partial<Settings>): string[] {
-  const faults: string[] = []
+  const faults: string[] = checkFrameFits(values)
   for (const [small, large] of notAbove) {
     const smallBytes = values[small]
     const largeBytes = values[large]

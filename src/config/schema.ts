@@ -270,7 +270,8 @@ const memory = {
   replyRingBytes: {
     flag: '--reply-ring-bytes',
     group: 'Memory',
-    kind: bytes({ min: MIB, max: 256 * MIB, isPowerOfTwo: true }),
+    // A quarter of it, the largest frame, must hold the results of the largest request.
+    kind: bytes({ min: 8 * MIB, max: 256 * MIB, isPowerOfTwo: true }),
     fallback: 8 * MIB,
     text: 'Ring of answers from one shard'
   },
