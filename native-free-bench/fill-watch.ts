@@ -19,8 +19,10 @@ export interface FillWatch {
 const LOOK_MS = 50
 /** No growth for so long means that the filler is done (it works without pauses, a piece of 1 MiB takes milliseconds). */
 const QUIET_MS = 500
+/** Below the wanted size the patience is longer: the filler may not have begun. A broker fills whole slots, so it may end there. */
+const QUIET_BELOW_MS = 2000
 
-/** @returns bytes filled: at least `wantedBytes`, or what there was when the time was over. */
+/** @returns bytes filled: at least `wantedBytes`, or what there was when the filling had ended or the time was over. */
 export async function watchFill(watch: FillWatch): Promise<number> {
   const end = performance.now() + watch.timeoutMs
   let lastBytes = -1
@@ -32,8 +34,8 @@ export async function watchFill(watch: FillWatch): Promise<number> {
     const now = performance.now()
     if (allocated !== lastBytes) grewAtMs = now
     lastBytes = allocated
-    const isQuiet = now - grewAtMs >= QUIET_MS
-    if ((isQuiet && allocated >= watch.wantedBytes) || now >= end) return Math.max(reported, allocated)
+    const isQuiet = now - grewAtMs >= (allocated >= watch.wantedBytes ? QUIET_MS : QUIET_BELOW_MS)
+    if (isQuiet || now >= end) return Math.max(reported, allocated)
     await new Promise(resolve => setTimeout(resolve, LOOK_MS))
   }
 }

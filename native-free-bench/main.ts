@@ -6,7 +6,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { describeMachine, refuseMemoryFileSystem } from './machine.ts'
-import { prepareLimit } from './limit.ts'
+import { DiskCalm, prepareLimit } from './limit.ts'
 import { OptionsError, helpText, parseOptions } from './options.ts'
 import type { BenchOptions } from './options.ts'
 import { orderOfRound, planCases } from './plan.ts'
@@ -42,7 +42,8 @@ async function main(args: readonly string[]): Promise<number> {
   if (writesHere) refuseMemoryFileSystem(base)
   const workDir = mkdtempSync(join(base, WORK_PREFIX))
   const limitPath = join(workDir, 'limit.bin')
-  const context: RunContext = { options, workDir, limitPath, current: null, bytesPerSync: [] }
+  const calm = new DiskCalm(limitPath)
+  const context: RunContext = { options, workDir, limitPath, calm, current: null, bytesPerSync: [] }
   const release = onInterrupt(context)
   try {
     const report = await runAll(context, args)
@@ -62,7 +63,7 @@ async function runAll(context: RunContext, args: readonly string[]): Promise<Ben
   const cases = planCases(options)
   const rounds = new Map<string, (RoundResult | null)[]>(cases.map(one => [one.id, []]))
   const failures = new Map<string, string[]>(cases.map(one => [one.id, []]))
-  if (cases.some(one => one.kind === 'disk')) await prepareLimit(context.limitPath)
+  if (options.broker === null || cases.some(one => one.kind === 'disk')) await prepareLimit(context.limitPath)
   for (let round = 0; round < options.rounds; round++) {
     for (const one of orderOfRound(cases, round)) {
       progress(`round ${round + 1}/${options.rounds}  ${one.title}`)

@@ -6,14 +6,15 @@
 import { assert } from '../src/base/assert.ts'
 
 export class Pacer {
-  readonly #intervalMs: number
+  /** Between two requests. */
+  readonly intervalMs: number
   #startMs = 0
   #taken = 0
 
   /** @param ratePerSecond requests per second, above 0. */
   constructor(ratePerSecond: number) {
     assert(ratePerSecond > 0, 'an open loop needs a rate above 0')
-    this.#intervalMs = 1000 / ratePerSecond
+    this.intervalMs = 1000 / ratePerSecond
   }
 
   /** The first request is due at `nowMs`. */
@@ -24,7 +25,7 @@ export class Pacer {
 
   /** Intended time of the next request. Counted from the start, so rounding never adds up. */
   nextDueMs(): number {
-    return this.#startMs + this.#taken * this.#intervalMs
+    return this.#startMs + this.#taken * this.intervalMs
   }
 
   /** Takes the next request if it is due. @returns its intended time, or −1. */

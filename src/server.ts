@@ -2,7 +2,10 @@
  * The composition root: the only file that builds the whole broker, in the order in which it depends on itself, and
  * takes it down in the reverse order. Main thread.
  */
+import { availableParallelism } from 'node:os'
 import { resolve } from 'node:path'
+import type { BackgroundJobs } from './background/jobs.ts'
+import { BackgroundPool } from './background/pool.ts'
 import { ByteBudget } from './base/byte-budget.ts'
 import type { Logger } from './base/logger.ts'
 import { LocalBroker } from './broker/broker.ts'
@@ -13,6 +16,7 @@ import { Catalog } from './control/catalog.ts'
 import { ChangeTurns } from './control/change-turns.ts'
 import { createEs01Gateway, type Es01Gateway } from './gateway/es01/gateway.ts'
 import { createHttpGateway, type HttpGateway } from './gateway/http/gateway.ts'
+import { limits } from './model/limits.ts'
 import { ShardSet } from './shards/shard-set.ts'
 import { openStore } from './store/store-client.ts'
 import type { Store } from './store/store.ts'
@@ -34,6 +38,12 @@ export interface RunningServer {
   /** Answers what is in progress, seals the logs, gives the directory back. @returns what the shards did, in sum. */
   stop(): Promise<ShardCounters>
 }
+
+/**
+ * Share of --shutdown-timeout after which clients that do not take their answers are cut off. The rest is for the
+ * shards to seal their logs: one stuck client must not make a clean stop a failed one.
+ */
+const GATEWAY_STOP_SHARE = 0.75
 
 /** What is already running, newest last: taken down in reverse when a later part does not start. */
 type Undo = () => Promise<void>
@@ -90,8 +100,9 @@ async function build(settings: Settings, logger: Logger, undo: Undo[]): Promise<
   const started = shards.start()
   // Its failure is met below; until then it must not count as unhandled.
   started.catch(() => undefined)
-  const { http, es01, httpAddress, binaryAddress } = await listen(settings, logger, broker, undo)
+  const { http, es01, background, httpAddress, binaryAddress } = await listen(settings, logger, broker, undo)
   await started
+  http.markStarted()
 
   return {
     httpAddress,
@@ -105,7 +116,9 @@ async function build(settings: Settings, logger: Logger, undo: Undo[]): Promise<
     es01,
     async stop() {
       broker.beginStop()
-      await Promise.all([http.stop(settings.shutdownTimeoutMs), es01?.stop(settings.shutdownTimeoutMs)])
+      const deadlineMs = settings.shutdownTimeoutMs * GATEWAY_STOP_SHARE
+      await Promise.all([http.stop(deadlineMs), es01?.stop(deadlineMs)])
+      await background.close()
       const links = shards.links()
       await shards.stop()
       await store.close()
@@ -136,6 +149,7 @@ async function placeShards(settings: Settings, catalog: Catalog, store: Store): 
 interface Listening {
   readonly http: HttpGateway
   readonly es01: Es01Gateway | null
+  readonly background: BackgroundPool<BackgroundJobs>
   readonly httpAddress: string
   readonly binaryAddress: string | null
 }
@@ -144,17 +158,26 @@ async function listen(settings: Settings, logger: Logger, broker: LocalBroker, u
   const requestBudget = new ByteBudget(settings.requestMemoryBytes)
   const replyBudget = new ByteBudget(settings.replyMemoryBytes)
   const shared = { broker, settings, logger, requestBudget, replyBudget }
-  const http = await createHttpGateway({ ...shared, engine: settings.httpEngine })
+  const background = buildBackground(logger)
+  undo.push(() => background.close())
+  const offload = { pool: background, bodyBytesMin: limits.offloadedBodyBytesMin }
+  const http = await createHttpGateway({ ...shared, engine: settings.httpEngine, offload })
   if (http.engineNote !== null)
     logger.warn({ cause: http.engineNote }, 'HTTP runs on node:http: uWebSockets.js did not load')
   const httpAt = await http.listen()
   undo.push(() => http.stop(0))
   const httpAddress = showAddress(httpAt)
-  if (settings.bindBinary === null) return { http, es01: null, httpAddress, binaryAddress: null }
+  if (settings.bindBinary === null) return { http, es01: null, background, httpAddress, binaryAddress: null }
   const es01 = createEs01Gateway(shared)
   const es01At = await es01.listen()
   undo.push(() => es01.stop(0))
-  return { http, es01, httpAddress, binaryAddress: showAddress(es01At) }
+  return { http, es01, background, httpAddress, binaryAddress: showAddress(es01At) }
+}
+
+/** As many threads as there are cores beside the main thread: they compete with the shards only while they have jobs. */
+function buildBackground(logger: Logger): BackgroundPool<BackgroundJobs> {
+  const { backgroundJobsMax: jobsMax } = limits
+  return new BackgroundPool({ threadsMax: Math.max(1, availableParallelism() - 1), jobsMax, logger })
 }
 
 function showAddress({ host, port }: { host: string; port: number }): string {

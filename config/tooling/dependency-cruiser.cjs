@@ -17,7 +17,7 @@ const layers = {
   'src/shards': [...below, 'src/ring'],
   'src/background': below,
   'src/broker': [...below, 'src/control', 'src/store', 'src/shards', 'src/background'],
-  'src/gateway': [...below, 'src/broker', 'src/observe'],
+  'src/gateway': [...below, 'src/broker', 'src/background', 'src/observe'],
   'src/client': below,
   'src/cli': [...below, 'src/config', 'src/client', 'src/observe', 'src/server\\.ts'],
   'src/server\\.ts': ['src'],

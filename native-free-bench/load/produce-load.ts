@@ -3,13 +3,16 @@
  * from the intended time. Requests cycle over the partitions, each going whole to one (unless the records are keyed).
  * Main thread of the generator; nothing here allocates per request.
  */
+import { Worker } from 'node:worker_threads'
 import { assert } from '../../src/base/assert.ts'
+import { siblingModule } from '../../src/base/module-url.ts'
 import type { DriverConnection, DriverListener, ProduceTemplate } from '../drivers/driver.ts'
 import { encodeEs01Produce, encodeHttpProduce } from '../drivers/records.ts'
 import type { RecordShape } from '../drivers/records.ts'
 import { LatencyRecorder } from '../latency.ts'
 import { Meter } from '../meter.ts'
 import { Pacer } from '../pacing.ts'
+import type { TickTask } from '../pacing-worker.ts'
 import { Faults, openConnections } from './connections.ts'
 import type { BrokerAddresses, Protocol } from './connections.ts'
 import type { Load } from './load.ts'
@@ -25,8 +28,10 @@ export interface ProduceOptions {
   readonly rate: number | null
 }
 
-/** Timers of Node fire on whole milliseconds: an open loop sends what became due once in that time. */
-const TICK_MS = 1
+/** The finest grid on which an open loop is woken; at higher rates a tick sends several requests. */
+const TICK_MS_MIN = 0.25
+/** Time that the ticking thread has to start. */
+const START_DELAY_MS = 50
 
 /**
  * Opens the connections and prepares every slot's request. The caller closes the load.
@@ -53,7 +58,7 @@ export class ProduceLoad implements Load, DriverListener {
   #payloadBytes = 0
   #nextPartition = 0
   #running = false
-  #ticker: NodeJS.Timeout | null = null
+  #ticker: Worker | null = null
   inFlight = 0
 
   constructor(options: ProduceOptions, faults: Faults) {
@@ -85,10 +90,7 @@ export class ProduceLoad implements Load, DriverListener {
         else this.#release(connection, slot)
       }
     }
-    if (pacer !== null) {
-      pacer.start(performance.now())
-      this.#ticker = setInterval(() => this.#sendDue(), TICK_MS)
-    }
+    if (pacer !== null) this.#startTicks(pacer)
   }
 
   openWindow(nowMs: number): void {
@@ -101,7 +103,8 @@ export class ProduceLoad implements Load, DriverListener {
 
   stop(): void {
     this.#running = false
-    if (this.#ticker !== null) clearInterval(this.#ticker)
+    // The thread may end after us: it holds nothing and sends nothing.
+    void this.#ticker?.terminate()
     this.#ticker = null
   }
 
@@ -139,6 +142,22 @@ export class ProduceLoad implements Load, DriverListener {
   onLost(_connection: DriverConnection, error: Error): void {
     this.stop()
     this.faults.lose(error)
+  }
+
+  #startTicks(pacer: Pacer): void {
+    const startMs = performance.now() + START_DELAY_MS
+    pacer.start(startMs)
+    const task: TickTask = {
+      startMs: performance.timeOrigin + startMs,
+      intervalMs: Math.max(TICK_MS_MIN, pacer.intervalMs)
+    }
+    const ticker = new Worker(siblingModule(import.meta.url, '../pacing-worker'), { workerData: task })
+    this.#ticker = ticker
+    ticker.on('message', () => this.#sendDue())
+    ticker.on('error', error => {
+      this.stop()
+      this.faults.lose(error)
+    })
   }
 
   #continue(connection: DriverConnection, slot: number, now: number): void {

@@ -63,7 +63,7 @@ export class LocalAppend {
   #appendToOne(topic: Topic, records: RecordSource, partitions: Uint32Array, caller: ProduceCaller): SubmitOutcome {
     const handle = topic.firstHandle + (partitions[0] ?? 0)
     const link = this.#shards.linkOf(handle)
-    if (link === null) return refuse(caller, shardOf(handle, this.#shards.shardCount))
+    if (link === null) return refuse(caller, this.#shards.refusal(shardOf(handle, this.#shards.shardCount)))
     const held = this.#holdOversized(link, records.ringBytes)
     if (held < 0) return submitOutcomes.full
     if (!link.reserveProduce(records.ringBytes)) {
@@ -88,7 +88,7 @@ export class LocalAppend {
       let part = this.#parts[shard] ?? null
       if (part === null) {
         const link = this.#shards.link(shard)
-        if (link === null) return refuse(caller, shard)
+        if (link === null) return refuse(caller, this.#shards.refusal(shard))
         part = { link, bytes: 0, count: 0, frame: null, at: 0, mark: 0 }
         this.#parts[shard] = part
       }
@@ -140,8 +140,8 @@ export class LocalAppend {
   }
 }
 
-function refuse(caller: ProduceCaller, shard: number): SubmitOutcome {
-  queueMicrotask(() => caller.onProduceFailed(new BrokerError('SHARD_DOWN', { shard })))
+function refuse(caller: ProduceCaller, error: BrokerError): SubmitOutcome {
+  queueMicrotask(() => caller.onProduceFailed(error))
   return submitOutcomes.taken
 }
 

@@ -5,6 +5,7 @@
 import { assert } from '../base/assert.ts'
 import type { ByteBudget } from '../base/byte-budget.ts'
 import { BrokerError } from '../model/errors.ts'
+import { shardOf } from '../model/ids.ts'
 import { limits } from '../model/limits.ts'
 import {
   submitOutcomes,
@@ -86,9 +87,11 @@ export class LocalEngine implements Engine {
       segment_count: 1,
       size_bytes: 0
     }))
-    const links = Array.from({ length: this.#shards.shardCount }, (_, shard) => {
+    // Partitions lie on shards in turn: a topic with few of them does not need every shard to be up.
+    const owners = new Set(partitions.map(({ id }) => shardOf(topic.firstHandle + id, this.#shards.shardCount)))
+    const links = [...owners].map(shard => {
       const link = this.#shards.link(shard)
-      if (link === null) throw new BrokerError('SHARD_DOWN', { shard })
+      if (link === null) throw this.#shards.refusal(shard)
       return link
     })
     await Promise.all(links.map(link => this.#describeOn(link, topic, partitions)))
@@ -103,9 +106,8 @@ export class LocalEngine implements Engine {
     const handle = read.topic.firstHandle + read.partition
     const link = this.#shards.linkOf(handle)
     if (link === null) {
-      queueMicrotask(() =>
-        caller.onReadFailed(new BrokerError('SHARD_DOWN', { shard: handle % this.#shards.shardCount }))
-      )
+      const error = this.#shards.refusal(shardOf(handle, this.#shards.shardCount))
+      queueMicrotask(() => caller.onReadFailed(error))
       return submitOutcomes.taken
     }
     return link.sendRead({ ...read, handle }, new EngineReadRequest(caller, read.topic.name))

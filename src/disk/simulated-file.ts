@@ -27,7 +27,8 @@ export class SimulatedFileContent {
 
   write(source: Uint8Array, start: number, end: number, position: number): void {
     if (start === end) return
-    const bytes = source.slice(start, end)
+    // A copy: `slice` of a Buffer would be a view of memory that its owner uses again.
+    const bytes = Uint8Array.prototype.slice.call(source, start, end)
     const isAllZero = isZero(bytes)
     this.#unsynced.push({ kind: 'write', position, length: end - start, bytes: isAllZero ? null : bytes })
     if (isAllZero) this.current.writeZeros(position, end - start)

@@ -34,7 +34,11 @@ export const limits = {
   /** Bytes of one reply chunk in a reply ring. */
   replyChunkBytes: 256 * 1024,
   /** Headers of an HTTP request, all together. */
-  httpHeaderBytesMax: 16 * 1024
+  httpHeaderBytesMax: 16 * 1024,
+  /** An HTTP produce body of this size is scanned off the main thread: below it the hand-over costs more than the scan. */
+  offloadedBodyBytesMin: 256 * 1024,
+  /** Jobs of the background pool that run or wait. */
+  backgroundJobsMax: 64
 } as const
 
 /** What every record costs in `max_bytes` of a consume, beside key and value (spec 5.2). */

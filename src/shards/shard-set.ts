@@ -12,6 +12,7 @@ import { shardOf } from '../model/ids.ts'
 import { AsleepFlag, createAsleepFlag } from '../ring/bell.ts'
 import type { ShardEvent, ShardTopic } from '../wire/shard/messages.ts'
 import type { ShardStart } from '../wire/shard/start.ts'
+import { describeDeath, isOperatorsBusiness } from './shard-death.ts'
 import { SlotFiller } from './slot-filler.ts'
 import { CONTROL_TOPICS_MAX, ShardLink } from './shard-link.ts'
 
@@ -109,6 +110,13 @@ export class ShardSet {
       if (state.red !== null) return [`shard ${shard} is down: ${state.red}`]
       return state.isReady ? [] : [`shard ${shard} is recovering its log`]
     })
+  }
+
+  /** What a request hears for which link() has none. Nothing of it was written. */
+  refusal(shard: number): BrokerError {
+    const { red } = this.#state(shard)
+    if (red === null) return new BrokerError('SHARD_DOWN', { shard })
+    return new BrokerError('NOT_READY', { problem: `shard ${shard} is down: ${red}` })
   }
 
   links(): ShardLink[] {
@@ -262,7 +270,7 @@ export class ShardSet {
     if (performance.now() - state.startedAtMs > RESTART_FORGIVEN_MS) state.deaths = 0
     const waitMs = RESTART_WAITS_MS[state.deaths++]
     if (waitMs === undefined || isOperatorsBusiness(cause)) {
-      state.red = cause?.message ?? 'it ended without a reason'
+      state.red = describeDeath(cause, state.deaths)
       this.#options.logger.error({ shard }, 'shard stays down: it needs an operator')
       return
     }
@@ -270,7 +278,7 @@ export class ShardSet {
       // The filler's jobs for the dead incarnation end first: two must never write one file.
       void this.#filler
         .cancel(shard)
-        .then(() => this.#spawn(shard))
+        .then(() => (this.#isStopping ? undefined : this.#spawn(shard)))
         .catch((error: unknown) => this.#options.logger.error({ shard, err: error }, 'shard did not start'))
     }, waitMs)
   }
@@ -330,11 +338,6 @@ function isShardLoss(error: unknown): boolean {
 
 function rethrowUnlessLost(error: unknown): void {
   if (!isShardLoss(error)) throw error
-}
-
-/** What recovery said an operator must decide comes across the thread as a message with this name. */
-function isOperatorsBusiness(cause: Error | null): boolean {
-  return cause?.name === 'BrokerError'
 }
 
 function startFailure(shard: number, cause: Error | null): Error {

@@ -7,7 +7,17 @@
  * would silently drop the lock (POSIX locks belong to the process). SQLite itself keeps one table of locks for all
  * threads, so a second taker in the same process is refused as well and harms nothing.
  */
-import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync
+} from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { sqliteCodeOf, SQLITE_BUSY } from './sqlite-error.ts'
@@ -26,17 +36,34 @@ export interface DirectoryLock {
 
 /**
  * Makes the data directory (0700) and what is missing above it, and makes those names durable.
+ * One level at a time: mkdir with `recursive` never returns on a file system that denies a name by ENOENT, as /proc does.
  * @throws StoreOpenError unusable
  */
 export function makeDataDirectory(dataDir: string): void {
-  const path = resolve(dataDir)
+  const missing: string[] = []
   try {
-    const firstMade = mkdirSync(path, { recursive: true, mode: 0o700 })
-    if (firstMade === undefined) return
-    const top = dirname(firstMade)
-    for (let made = path; made !== top; made = dirname(made)) syncDirectory(dirname(made))
+    for (let path = resolve(dataDir); !existsSync(path); path = dirname(path)) missing.push(path)
+    for (const path of missing.reverse()) {
+      makeDirectory(path)
+      syncDirectory(dirname(path))
+    }
+    if (missing.length === 0 && !statSync(dataDir).isDirectory())
+      throw new StoreOpenError('unusable', notDirectory(dataDir))
   } catch (error) {
-    throw unusable(dataDir, error)
+    throw error instanceof StoreOpenError ? error : unusable(dataDir, error)
+  }
+}
+
+function notDirectory(dataDir: string): string {
+  return `data directory ${dataDir} cannot be used: it is not a directory`
+}
+
+/** Another broker that starts on the same new path may be a moment ahead: the lock decides between them, not this. */
+function makeDirectory(path: string): void {
+  try {
+    mkdirSync(path, { mode: 0o700 })
+  } catch (error) {
+    if (codeOf(error) !== 'EEXIST' || !statSync(path).isDirectory()) throw error
   }
 }
 

@@ -9,12 +9,12 @@ import assert from 'node:assert/strict'
 import { describe, it, type TestContext } from 'node:test'
 import { CrashLoad, createTopics, readTopics, type LoadTopic } from '../support/crash-load.ts'
 import { spawnBroker, waitFor, type SpawnedBroker, type Variant } from '../support/broker.ts'
+import { isLong, seed } from '../support/crash-run.ts'
 import { judge, type FoundRecord, type PartitionContents, type SentRecord } from '../support/history.ts'
-import { chosenSeed, diceOf, replayLine, type Dice } from '../support/log-random.ts'
+import { diceOf, replayLine, type Dice } from '../support/log-random.ts'
 import { temporaryDirectory } from '../support/temporary-directory.ts'
 
 const FILE = 'test/crash/kill-rounds.test.ts'
-const isLong = process.env['MILLRACE_LONG'] === '1'
 const ROUNDS = isLong ? 1000 : 50
 const topics: readonly LoadTopic[] = [
   { name: 'alpha', partitions: 3 },
@@ -129,7 +129,7 @@ async function spawnOrDie(t: TestContext, directory: Directory, plan: Plan, engi
 
 async function playRound(t: TestContext, directory: Directory, round: number, dice: Dice, totals: Totals): Promise<void> {
   const plan = planRound(dice, directory.shards)
-  const seed = dice.below(0x7fff_ffff)
+  const loadSeed = dice.below(0x7fff_ffff)
   const broker = await spawnOrDie(t, directory, plan, dice.pick(['uws', 'node'] as const))
   if (broker === null) {
     totals.startsKilled++
@@ -141,7 +141,7 @@ async function playRound(t: TestContext, directory: Directory, round: number, di
   }
   await directory.judgeFresh(broker, totals)
   const load = await CrashLoad.start(broker, {
-    seed,
+    seed: loadSeed,
     label: `r${round}`,
     topics,
     es01Producers: 2,
@@ -166,7 +166,6 @@ async function playRound(t: TestContext, directory: Directory, round: number, di
 
 describe('kill −9 under load over HTTP and ES01 at once', () => {
   it(`loses and doubles nothing that was acknowledged, in ${ROUNDS} rounds on 1 and on 3 shards`, async t => {
-    const seed = chosenSeed()
     t.diagnostic(replayLine(seed, FILE))
     const dice = diceOf(seed)
     const directories = [1, 3].map(shards => new Directory(temporaryDirectory(t), shards))

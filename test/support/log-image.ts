@@ -38,7 +38,11 @@ export function diskOf(image: JournalImage): SimulatedDisk {
 }
 
 /** The image with one file changed by `change`, which gets a copy of its bytes and returns what is to stand there. */
-export function withChange(image: JournalImage, name: string, change: (bytes: Buffer) => Buffer | undefined): JournalImage {
+export function withChange(
+  image: JournalImage,
+  name: string,
+  change: (bytes: Buffer) => Buffer | undefined
+): JournalImage {
   const bytes = Buffer.from(image.get(name) ?? Buffer.alloc(0))
   return new Map(image).set(name, change(bytes) ?? bytes)
 }

@@ -11,6 +11,7 @@ import { receiveMessageOnPort, type MessagePort } from 'node:worker_threads'
 import { assert } from '../../src/base/assert.ts'
 import { copied } from '../../src/base/copy.ts'
 import { DiskError } from '../../src/disk/disk.ts'
+import { poisons } from '../../src/log/journal.ts'
 import type { ShardLog } from '../../src/log/shard-log.ts'
 import type { ErrorCode, ErrorDetails, Written } from '../../src/model/errors.ts'
 import { limits } from '../../src/model/limits.ts'
@@ -161,9 +162,18 @@ export class ProduceGroup {
     } catch (error) {
       // A short write leaves no trailer, so the group can never be taken for a whole one: nothing was written.
       if (!isDiskFull(error)) throw this.#poison(error)
-      log.abandonGroup()
+      this.#abandonGroup()
       this.#refuseDiskFull()
       return -1
+    }
+  }
+
+  /** With deferred syncs it syncs what was acknowledged before the group, which may fail in its turn. */
+  #abandonGroup(): void {
+    try {
+      this.#options.log.abandonGroup()
+    } catch (error) {
+      throw this.#poison(error)
     }
   }
 
@@ -233,5 +243,5 @@ export class ProduceGroup {
 }
 
 function isDiskFull(error: unknown): boolean {
-  return error instanceof DiskError && (error.code === 'ENOSPC' || error.code === 'EDQUOT')
+  return error instanceof DiskError && !poisons(error) && (error.code === 'ENOSPC' || error.code === 'EDQUOT')
 }

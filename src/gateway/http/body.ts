@@ -3,7 +3,8 @@
  *
  * A body that comes in one piece is lent on from the socket's memory, uncopied and uncharged. One in several pieces is
  * gathered in a buffer that grows as bytes arrive, to at most twice what has arrived: a Content-Length is a promise, not
- * a reason to allocate. What is held is charged until release().
+ * a reason to allocate. A body from sharedBytesMin on is gathered in shared memory, where another thread can read it.
+ * What is held is charged until release().
  */
 import { copyBytes } from '../../base/copy.ts'
 import type { ByteBudget } from '../../base/byte-budget.ts'
@@ -22,16 +23,31 @@ export class Body implements BodySink {
   readonly #announcedBytes: number
   readonly #budget: ByteBudget
   readonly #consumer: BodyConsumer
+  /** Infinity: none is shared. */
+  readonly #sharedBytesMin: number
   #held: Buffer | null = null
   #length = 0
   #isDone = false
 
-  /** @param announcedBytes Content-Length, or −1. */
-  constructor(announcedBytes: number, limitBytes: number, budget: ByteBudget, consumer: BodyConsumer) {
+  /** @param announcedBytes Content-Length, or −1. @param sharedBytesMin bodies of that length lie in shared memory. */
+  constructor(
+    announcedBytes: number,
+    limitBytes: number,
+    budget: ByteBudget,
+    consumer: BodyConsumer,
+    sharedBytesMin = Infinity
+  ) {
     this.#announcedBytes = announcedBytes
     this.#limitBytes = limitBytes
     this.#budget = budget
     this.#consumer = consumer
+    this.#sharedBytesMin = sharedBytesMin
+  }
+
+  /** The memory that holds the body, if another thread can read it; the body is at its start. */
+  get shared(): SharedArrayBuffer | null {
+    const memory = this.#held?.buffer
+    return memory instanceof SharedArrayBuffer ? memory : null
   }
 
   onBodyChunk(chunk: Buffer, isLast: boolean): void {
@@ -41,7 +57,7 @@ export class Body implements BodySink {
       this.#refuse(new BrokerError('BODY_TOO_LARGE', { limit: this.#limitBytes }), !isLast)
       return
     }
-    if (isLast && this.#held === null) {
+    if (isLast && this.#held === null && (length === 0 || length < this.#sharedBytesMin)) {
       this.#isDone = true
       this.#length = length
       this.#consumer.onBody(chunk, length)
@@ -64,15 +80,16 @@ export class Body implements BodySink {
   #append(chunk: Buffer): boolean {
     const length = this.#length + chunk.length
     const heldBytes = this.#held?.length ?? 0
-    if (length > heldBytes) {
+    const mustShare = Math.max(length, this.#announcedBytes) >= this.#sharedBytesMin
+    if (length > heldBytes || (mustShare && this.shared === null)) {
       const boundBytes = this.#announcedBytes >= 0 ? this.#announcedBytes : this.#limitBytes
       const nextBytes = Math.max(length, Math.min(length * 2, boundBytes))
       if (!this.#budget.tryReserve(nextBytes - heldBytes)) return false
-      const grown = Buffer.allocUnsafeSlow(nextBytes)
-      if (this.#held !== null) copyBytes(this.#held, 0, this.#length, grown, 0)
+      const grown = mustShare ? Buffer.from(new SharedArrayBuffer(nextBytes)) : Buffer.allocUnsafeSlow(nextBytes)
+      if (this.#held !== null) copyWhole(this.#held, this.#length, grown, 0)
       this.#held = grown
     }
-    if (this.#held !== null) copyBytes(chunk, 0, chunk.length, this.#held, this.#length)
+    if (this.#held !== null) copyWhole(chunk, chunk.length, this.#held, this.#length)
     this.#length = length
     return true
   }
@@ -98,6 +115,12 @@ export class Body implements BodySink {
     this.#held = null
     this.#budget.release(heldBytes)
   }
+}
+
+/** In two steps: a copy of a whole buffer into shared memory is slow, one of a strict part of it is not (base/copy.ts). */
+function copyWhole(source: Buffer, length: number, target: Buffer, at: number): void {
+  if (length === 0) return
+  copyBytes(source, 1, length, target, copyBytes(source, 0, 1, target, at))
 }
 
 /** The refusal of a request for which this budget has no room. */

@@ -2,6 +2,8 @@
  * One request and its answer, and the services that routes use. Main thread.
  * It is where a thrown bug stops: guard() turns whatever a route throws into a 500 with an id.
  */
+import type { BackgroundJobs } from '../../background/jobs.ts'
+import type { BackgroundPool } from '../../background/pool.ts'
 import type { ByteBudget } from '../../base/byte-budget.ts'
 import type { Logger } from '../../base/logger.ts'
 import { BrokerError } from '../../model/errors.ts'
@@ -12,6 +14,7 @@ import { isTooLongToDrain } from './engine.ts'
 import type { Reply, RequestHead } from './engine.ts'
 import { JSON_TYPE } from './failures.ts'
 import type { Failures } from './failures.ts'
+import type { ScanOrder } from './scan-order.ts'
 import type { WaitLine } from './wait-line.ts'
 
 /** The settings that this gateway reads. */
@@ -25,6 +28,13 @@ export interface HttpSettings {
   readonly maxFetchRecords: number
 }
 
+/** Where large produce bodies are scanned, so that they do not hold up the main thread. */
+export interface Offload {
+  readonly pool: Pick<BackgroundPool<BackgroundJobs>, 'run'>
+  /** Bodies of this length and more. */
+  readonly bodyBytesMin: number
+}
+
 /** What every route may use. One instance per gateway. */
 export interface Services {
   readonly broker: Broker
@@ -33,9 +43,12 @@ export interface Services {
   readonly failures: Failures
   readonly requestBudget: ByteBudget
   readonly replyBudget: ByteBudget
-  /** Shared by all produces: a scan is over, and released, before the next begins. */
+  /** Shared by all produces that are scanned on this thread: a scan is over, and released, before the next begins. */
   readonly scanner: ProduceScanner
   readonly resultsWriter: ProduceResultsWriter
+  /** null: every body is scanned on the main thread. */
+  readonly offload: Offload | null
+  readonly scanOrder: ScanOrder
   readonly produceLine: WaitLine
   readonly readLine: WaitLine
   /** Has the broker publish what was submitted, once at the end of this turn. */

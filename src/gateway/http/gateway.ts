@@ -1,7 +1,7 @@
 /**
  * The HTTP gateway: an engine, the route table, and what every request passes before its route. Main thread.
  *
- *   Host guard (403) → stopping (503) → ready, health routes excepted (503) → route (404, 405) → the route's own checks
+ *   Host guard (403) → stopping (503) → started, health routes excepted (503) → route (404, 405) → the route's own checks
  *
  * It holds no records: what it keeps of a request is charged to the budgets it was given, and given back with the answer.
  */
@@ -15,13 +15,15 @@ import { splitAddress } from '../shared/address.ts'
 import { HostGuard } from '../shared/host-guard.ts'
 import type { BodySink, HttpEngine, Reply, RequestHandler, RequestHead } from './engine.ts'
 import { Exchange } from './exchange.ts'
-import type { HttpSettings, Services } from './exchange.ts'
+import type { HttpSettings, Offload, Services } from './exchange.ts'
 import { Failures, refusalBody } from './failures.ts'
 import { NodeEngine } from './node-engine.ts'
 import { Router } from './router.ts'
 import { routes } from './routes.ts'
+import { ScanOrder } from './scan-order.ts'
 import { UwsEngine } from './uws-engine.ts'
 import { loadUws } from './uws-loader.ts'
+import type { Uws } from './uws-shape.ts'
 import { WaitLine } from './wait-line.ts'
 
 export interface HttpGatewayOptions {
@@ -34,6 +36,8 @@ export interface HttpGatewayOptions {
   readonly replyBudget: ByteBudget
   /** auto: uWebSockets.js where it loads, node:http elsewhere. uws: refuse to start without it. */
   readonly engine: 'auto' | 'uws' | 'node'
+  /** Left out: every body is scanned on the main thread. The pool is the caller's, who closes it after stop(). */
+  readonly offload?: Offload
 }
 
 export interface HttpGateway {
@@ -42,6 +46,8 @@ export interface HttpGateway {
   readonly engineNote: string | null
   /** Takes the address of the settings. Rejects with an Error fit for the user, its `code` EADDRINUSE and the like. */
   listen(): Promise<{ host: string; port: number }>
+  /** Everything came up once. From now on a part that fails refuses what concerns it, and nothing else. */
+  markStarted(): void
   /** No new connections; requests in progress are answered, the rest is cut at the deadline. */
   stop(deadlineMs: number): Promise<void>
 }
@@ -79,7 +85,8 @@ function coalescedTurn(broker: Broker, logger: Logger): () => void {
   }
 }
 
-function buildServices(options: HttpGatewayOptions): Services {
+/** @param mayPipeline a connection may have several requests in progress. */
+function buildServices(options: HttpGatewayOptions, mayPipeline: boolean): Services {
   const { broker, settings, logger, requestBudget, replyBudget } = options
   const scheduleTurn = coalescedTurn(broker, logger)
   const whenRoom = (callback: () => void): void => broker.whenRoom(callback)
@@ -92,6 +99,8 @@ function buildServices(options: HttpGatewayOptions): Services {
     scheduleTurn,
     failures: new Failures(logger),
     scanner: new ProduceScanner(),
+    offload: options.offload ?? null,
+    scanOrder: new ScanOrder(mayPipeline),
     resultsWriter: new ProduceResultsWriter(),
     produceLine: new WaitLine({
       whenRoom,
@@ -108,6 +117,8 @@ function buildServices(options: HttpGatewayOptions): Services {
 
 class Dispatcher {
   isStopping = false
+  /** Also true once a request found the broker ready. A shard that dies later must not close all routes. */
+  hasStarted = false
   readonly #services: Services
   readonly #router = new Router(routes)
   /** null: authentication is on, every host is served. */
@@ -138,9 +149,10 @@ class Dispatcher {
     if (this.#guard !== null && !this.#guard.allows(host)) throw new BrokerError('HOST_REFUSED', { host })
     if (this.isStopping) throw new BrokerError('STOPPING')
     const match = this.#router.match(method, path)
-    if (match.kind !== 'route' || !match.route.isHealth) {
+    if (!this.hasStarted && (match.kind !== 'route' || !match.route.isHealth)) {
       const { ready, message } = this.#services.broker.readiness()
       if (!ready) throw new BrokerError('NOT_READY', { problem: message })
+      this.hasStarted = true
     }
     const shownPath = path.slice(0, PATH_CHARACTERS_MAX)
     if (match.kind === 'no-route') throw new BrokerError('ROUTE_NOT_FOUND', { method, path: shownPath })
@@ -152,24 +164,31 @@ class Dispatcher {
   }
 }
 
-function chooseEngine(asked: HttpGatewayOptions['engine'], handler: RequestHandler): [HttpEngine, string | null] {
-  if (asked === 'node') return [new NodeEngine(handler, refusalBody), null]
+/** @returns the library, or null for node:http; and why it is not there. */
+function chooseUws(asked: HttpGatewayOptions['engine']): [Uws | null, string | null] {
+  if (asked === 'node') return [null, null]
   const load = loadUws()
-  if (load.uws !== null) return [new UwsEngine(load.uws, handler), null]
+  if (load.uws !== null) return [load.uws, null]
   if (asked === 'uws') throw new Error(`uWebSockets.js does not load here: ${load.reason}`)
-  return [new NodeEngine(handler, refusalBody), load.reason]
+  return [null, load.reason]
 }
 
 /** Builds the gateway; nothing listens yet. Rejects if `engine: 'uws'` cannot be had. */
 export async function createHttpGateway(options: HttpGatewayOptions): Promise<HttpGateway> {
-  const dispatcher = new Dispatcher(buildServices(options))
-  const [engine, engineNote] = chooseEngine(options.engine, dispatcher.handle)
+  const [uws, engineNote] = chooseUws(options.engine)
+  // uWebSockets.js closes a connection that sends a request before it has the answer to the one before.
+  const dispatcher = new Dispatcher(buildServices(options, uws === null))
+  const { handle } = dispatcher
+  const engine: HttpEngine = uws === null ? new NodeEngine(handle, refusalBody) : new UwsEngine(uws, handle)
   const { host, port } = splitAddress(options.settings.bind)
   return {
     engine: engine.name,
     engineNote,
     async listen() {
       return { host, port: await engine.listen(host, port) }
+    },
+    markStarted() {
+      dispatcher.hasStarted = true
     },
     async stop(deadlineMs) {
       dispatcher.isStopping = true

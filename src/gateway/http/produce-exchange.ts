@@ -1,53 +1,70 @@
 /**
  * One produce over HTTP: body → records → broker → answer. Main thread.
  *
- *   body whole ─▶ scan ─▶ submit ─▶ taken: body given back ─▶ results or refusal
- *                           └─ full: body kept under the budget, in line, scanned again when there is room
+ *   small   body whole ─▶ scan ─▶ submit ─▶ taken: body given back ─▶ results or refusal
+ *                                   └─ full: body kept under the budget, in line, scanned again when there is room
+ *   large   body whole, in shared memory ─▶ scan on another thread ─▶ body given back ─▶ its turn ─▶ submit ─▶ …
+ *                                                                         └─ full: the decoded records wait in line
  *
- * The records lie in the body while they are submitted, so a scan and its submit are one step and never interleave with
- * another's.
+ * The records of a small body lie in it while they are submitted, so a scan and its submit are one step and never
+ * interleave with another's. A body that another thread reads stays charged until that thread is done, also when its
+ * client has left. Both ways give the same answers.
  */
-import { BrokerError } from '../../model/errors.ts'
+import { refusalOf, scannedBytesMax } from '../../background/produce-scan.ts'
+import type { ScanProduceResult } from '../../background/produce-scan.ts'
+import { ScannedRecords } from '../../background/scanned-records.ts'
+import { assert } from '../../base/assert.ts'
+import { BrokerError, errorCodeOf } from '../../model/errors.ts'
 import { submitOutcomes } from '../../model/requests.ts'
-import type { ProduceCaller } from '../../model/requests.ts'
-import { scanOutcomes } from '../../wire/json/produce-scanner.ts'
+import type { ProduceCaller, RecordSource } from '../../model/requests.ts'
 import { Body, overloaded } from './body.ts'
 import type { BodyConsumer } from './body.ts'
 import { WHOLE_ANSWER_BYTES_MAX } from './engine.ts'
 import type { BodySink, ReplyWatcher } from './engine.ts'
 import type { Exchange } from './exchange.ts'
+import type { Step } from './scan-order.ts'
 import type { Attempt, Waiter } from './wait-line.ts'
 
-class ProduceExchange implements BodyConsumer, ProduceCaller, ReplyWatcher, Waiter {
+class ProduceExchange implements BodyConsumer, ProduceCaller, ReplyWatcher, Step, Waiter {
   readonly body: Body
   /** The topic: produces to one stay in order. */
   readonly lane: string
+  isReady = false
   readonly #exchange: Exchange
-  /** Set while the request waits in line. */
+  /** The body while the request waits in line, or for its turn. */
   #kept: Buffer | null = null
   #length = 0
+  /** Set while another thread scans the body. */
+  #scan: AbortController | null = null
+  /** What that thread made of the body: one of the two. */
+  #scanned: ScannedRecords | null = null
+  #refusal: unknown = null
+  /** Request bytes charged for the scanned records, first for the most they can be. */
+  #scannedBytes = 0
   /** Reply bytes charged for an answer that does not leave at once. */
   #answerBytes = 0
 
   constructor(exchange: Exchange) {
-    const { settings, requestBudget } = exchange.services
+    const { settings, requestBudget, offload } = exchange.services
+    const { contentLength } = exchange.head
     this.#exchange = exchange
     this.lane = exchange.name
-    this.body = new Body(exchange.head.contentLength, settings.maxRequestBodyBytes, requestBudget, this)
+    this.body = new Body(contentLength, settings.maxRequestBodyBytes, requestBudget, this, offload?.bodyBytesMin)
     exchange.reply.watcher = this
   }
 
   onBody(bytes: Buffer, length: number): void {
-    const { produceLine, requestBudget } = this.#exchange.services
+    const { scanOrder } = this.#exchange.services
     this.#length = length
     try {
-      if (!produceLine.hasAhead(this.lane) && this.#submit(bytes)) return
-      this.#kept = this.body.keep(bytes)
-      if (this.#kept === null) throw overloaded(requestBudget)
-      produceLine.wait(this, 'rings-full')
+      if (this.#scanElsewhere()) return
+      if (scanOrder.hasAhead(this.lane)) {
+        this.#keep(bytes)
+        this.isReady = true
+        scanOrder.enter(this)
+      } else this.#submitOrWait(bytes)
     } catch (error) {
-      this.#release()
-      this.#exchange.refuse(error)
+      this.#fail(error)
     }
   }
 
@@ -55,39 +72,122 @@ class ProduceExchange implements BodyConsumer, ProduceCaller, ReplyWatcher, Wait
     this.#exchange.refuse(error, mustClose)
   }
 
+  /**
+   * Hands a large body to another thread.
+   * @returns false for a small body; also if there is no memory for what the scan makes: it is here, so it is scanned here.
+   * @throws BrokerError OVERLOADED
+   */
+  #scanElsewhere(): boolean {
+    const { offload, requestBudget, scanOrder } = this.#exchange.services
+    const body = this.body.shared
+    if (offload === null || body === null) return false
+    const resultBytes = scannedBytesMax(this.#length)
+    if (!requestBudget.tryReserve(resultBytes)) return false
+    this.#scannedBytes = resultBytes
+    scanOrder.enter(this)
+    this.#scan = new AbortController()
+    void offload.pool
+      .run('scan-produce', { body, length: this.#length }, this.#scan.signal)
+      .then(result => this.#takeScan(result))
+      .catch((error: unknown) => (this.#refusal = error))
+      .then(() => this.#endScan())
+    return true
+  }
+
+  #takeScan(result: ScanProduceResult): void {
+    if (result.kind === 'refused') {
+      this.#refusal = new BrokerError(errorCodeOf(result.wire), result.details)
+      return
+    }
+    const records = new ScannedRecords(result)
+    assert(records.heldBytes <= this.#scannedBytes, 'scanned records fit the memory that was set aside for them')
+    this.#scanned = records
+  }
+
+  /** The other thread has let go of the body: it is given back, and so is what the records do not need. */
+  #endScan(): void {
+    const { requestBudget, scanOrder } = this.#exchange.services
+    const spareBytes = this.#scannedBytes - (this.#scanned?.heldBytes ?? 0)
+    this.#scan = null
+    this.#scannedBytes -= spareBytes
+    this.isReady = true
+    this.body.release()
+    requestBudget.release(spareBytes)
+    scanOrder.settle(this)
+  }
+
+  proceed(): void {
+    try {
+      if (this.#exchange.reply.isClosed) this.#release()
+      else if (this.#refusal !== null) throw this.#refusal
+      else this.#submitOrWait(this.#kept)
+    } catch (error) {
+      this.#fail(error)
+    }
+  }
+
   attempt(): Attempt {
-    if (this.#kept === null) return 'taken'
+    if (this.#kept === null && this.#scanned === null) return 'taken'
     try {
       return this.#submit(this.#kept) ? 'taken' : 'rings-full'
     } catch (error) {
-      this.#release()
-      this.#exchange.refuse(error)
+      this.#fail(error)
       return 'taken'
     }
   }
 
-  /** Scans and submits. @returns false if the rings are full. @throws BrokerError for a body that cannot be produced. */
-  #submit(bytes: Buffer): boolean {
-    const { broker, scanner, scheduleTurn } = this.#exchange.services
-    try {
-      const outcome = scanner.scan(bytes, 0, this.#length)
-      if (outcome === scanOutcomes.malformed) throw new BrokerError('BODY_NOT_JSON', { problem: scanner.problem })
-      if (outcome === scanOutcomes.illTyped) {
-        throw new BrokerError('FIELD_INVALID', { field: scanner.field, problem: scanner.problem })
-      }
-      if (scanner.hasProducerId) throw new BrokerError('FEATURE_LATER', { feature: 'producer_id (idempotent produce)' })
-      if (broker.submitProduce(this.lane, scanner, this) === submitOutcomes.full) return false
-    } finally {
-      scanner.release()
-    }
-    scheduleTurn()
+  /** What a step threw becomes the answer and ends the request. */
+  #fail(error: unknown): void {
+    this.#release()
+    this.#exchange.refuse(error)
+  }
+
+  /** @param bytes the body, if its records are not there yet. @throws BrokerError */
+  #submitOrWait(bytes: Buffer | null): void {
+    const { produceLine } = this.#exchange.services
+    if (!produceLine.hasAhead(this.lane) && this.#submit(bytes)) return
+    if (bytes !== null) this.#keep(bytes)
+    produceLine.wait(this, 'rings-full')
+  }
+
+  /** @throws BrokerError OVERLOADED */
+  #keep(bytes: Buffer): void {
+    this.#kept = this.body.keep(bytes)
+    if (this.#kept === null) throw overloaded(this.#exchange.services.requestBudget)
+  }
+
+  /** @returns false if the rings are full. @throws BrokerError for a body that cannot be produced. */
+  #submit(bytes: Buffer | null): boolean {
+    const isTaken = this.#scanned !== null ? this.#offer(this.#scanned) : this.#scanAndOffer(bytes)
+    if (!isTaken) return false
+    this.#exchange.services.scheduleTurn()
     this.#release()
     return true
   }
 
+  #scanAndOffer(bytes: Buffer | null): boolean {
+    assert(bytes !== null, 'a produce has its body or its records')
+    const { scanner } = this.#exchange.services
+    try {
+      const refusal = refusalOf(scanner, scanner.scan(bytes, 0, this.#length))
+      if (refusal !== null) throw refusal
+      return this.#offer(scanner)
+    } finally {
+      scanner.release()
+    }
+  }
+
+  #offer(records: RecordSource): boolean {
+    return this.#exchange.services.broker.submitProduce(this.lane, records, this) !== submitOutcomes.full
+  }
+
   #release(): void {
+    const bytes = this.#scannedBytes
     this.#kept = null
+    this.#scanned = null
+    this.#scannedBytes = 0
     this.body.release()
+    if (bytes > 0) this.#exchange.services.requestBudget.release(bytes)
   }
 
   onProduced(bytes: Buffer, start: number, count: number): void {
@@ -110,7 +210,9 @@ class ProduceExchange implements BodyConsumer, ProduceCaller, ReplyWatcher, Wait
   }
 
   onReplyClosed(): void {
-    this.#release()
+    // What another thread reads is not given back before it is done; a scan that has not begun is taken back now.
+    if (this.#scan !== null) this.#scan.abort()
+    else this.#release()
     this.#releaseAnswer()
   }
 

@@ -94,10 +94,14 @@ export function healthz(exchange: Exchange): null {
   return null
 }
 
-/** `GET /readyz`: 200 once everything else is served, 503 with what is missing before. */
+/**
+ * `GET /readyz`: 200 once everything is served, 503 with what is missing. Where acknowledgements may precede the sync
+ * (--flush-every-records above 1) it says so (durability W10).
+ */
 export function readyz(exchange: Exchange): null {
-  const { ready, message } = exchange.services.broker.readiness()
+  const { ready, message, durability } = exchange.services.broker.readiness()
   if (!ready) throw new BrokerError('NOT_READY', { problem: message })
-  exchange.sendJson(200, JSON.stringify({ status: 'ready', message: 'accepting traffic' }))
+  const answer = { status: 'ready', message: 'accepting traffic' }
+  exchange.sendJson(200, JSON.stringify(durability === 'synced' ? answer : { ...answer, durability }))
   return null
 }

@@ -29,6 +29,13 @@ test('after the time is over it says how much there is', async () => {
   assert.equal(await watchFill({ wantedBytes: 30, timeoutMs: 60, reportedBytes: nothing, allocatedBytes: () => 7 }), 7)
 })
 
+test('a filler that ended below the wanted size is not waited for until the end', async () => {
+  const startedMs = performance.now()
+  const watch = { wantedBytes: 30, timeoutMs: 600_000, reportedBytes: nothing, allocatedBytes: () => 20 }
+  assert.equal(await watchFill(watch), 20)
+  assert.ok(performance.now() - startedMs < 60_000)
+})
+
 test('blocks on disk are counted in all folders, holes are not', t => {
   const folder = mkdtempSync(join(tmpdir(), 'millrace-fill-'))
   t.after(() => rmSync(folder, { recursive: true, force: true }))

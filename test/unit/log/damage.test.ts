@@ -46,7 +46,10 @@ function judge(image: JournalImage): Verdict {
         for (let offset = firstOffset; offset <= lastOffset; offset++) offsets.push(offset)
       }
       offsets.sort((a, b) => a - b)
-      assert.deepEqual(offsets, Array.from({ length: partitionLog.highWatermark }, (_, i) => i))
+      assert.deepEqual(
+        offsets,
+        Array.from({ length: partitionLog.highWatermark }, (_, i) => i)
+      )
       assert.ok(partitionLog.highWatermark <= expected.length)
       for (const record of records) assert.deepEqual(record, expected[record.offset])
       servedRecords += records.length
@@ -56,7 +59,10 @@ function judge(image: JournalImage): Verdict {
   return { servedRecords, problem: '', damagedRecords, ...reportOf(log.report) }
 }
 
-function reportOf(report: { cutGroups: number; quarantinedRuns: number }): { cutGroups: number; quarantinedRuns: number } {
+function reportOf(report: { cutGroups: number; quarantinedRuns: number }): {
+  cutGroups: number
+  quarantinedRuns: number
+} {
   return { cutGroups: report.cutGroups, quarantinedRuns: report.quarantinedRuns }
 }
 
@@ -73,7 +79,13 @@ function positionsIn(start: number, end: number): number[] {
 describe('an undamaged journal', () => {
   it('serves every record, and cuts and quarantines nothing', () => {
     const verdict = judge(sample.image)
-    assert.deepEqual(verdict, { servedRecords: totalRecords, problem: '', damagedRecords: 0, cutGroups: 0, quarantinedRuns: 0 })
+    assert.deepEqual(verdict, {
+      servedRecords: totalRecords,
+      problem: '',
+      damagedRecords: 0,
+      cutGroups: 0,
+      quarantinedRuns: 0
+    })
     assert.equal(new Set([sample.fullFile, sample.closedFile, sample.openFile]).size, 3)
   })
 })
@@ -119,7 +131,9 @@ describe('a file that ends too early', () => {
   })
 
   it('keeps the shard down if a later slot says that more was there', () => {
-    const end = Math.max(...sample.groups.filter(group => group.file === sample.fullFile).map(group => group.endPosition))
+    const end = Math.max(
+      ...sample.groups.filter(group => group.file === sample.fullFile).map(group => group.endPosition)
+    )
     for (let at = 0; at < end; at += 1021) {
       const verdict = judge(withChange(sample.image, sample.fullFile, bytes => bytes.subarray(0, at)))
       assert.equal(verdict.servedRecords, null, `cut at byte ${at}`)
@@ -129,7 +143,10 @@ describe('a file that ends too early', () => {
 })
 
 describe('damage in a sealed slot', () => {
-  for (const [what, file] of [['full', sample.fullFile], ['cleanly closed', sample.closedFile]] as const) {
+  for (const [what, file] of [
+    ['full', sample.fullFile],
+    ['cleanly closed', sample.closedFile]
+  ] as const) {
     it(`costs at most the runs it lies in, if the slot was ${what}`, () => {
       const seed = chosenSeed()
       const dice = diceOf(seed)
@@ -161,12 +178,18 @@ describe('damage in a sealed slot', () => {
     assert.equal(damaged.length, 1)
     const hurt = reports.find(report => report.damaged.length > 0)
     const range = damaged[0] ?? { firstOffset: -1, lastOffset: -1 }
-    assert.ok(hurt?.records.some(record => record.offset === range.lastOffset + 1), 'what is behind the range is served')
+    assert.ok(
+      hurt?.records.some(record => record.offset === range.lastOffset + 1),
+      'what is behind the range is served'
+    )
   })
 })
 
 describe('damaged slot headers', () => {
-  for (const [what, file] of [['oldest', sample.fullFile], ['newest', sample.openFile]] as const) {
+  for (const [what, file] of [
+    ['oldest', sample.fullFile],
+    ['newest', sample.openFile]
+  ] as const) {
     it(`cost nothing if one of the two blocks of the ${what} slot is whole`, () => {
       for (const block of [0, 4096]) {
         for (let at = block; at < block + 4096; at += at < block + 80 ? 1 : 37) {
@@ -177,7 +200,12 @@ describe('damaged slot headers', () => {
     })
 
     it(`keep the shard down if both blocks of the ${what} slot are damaged`, () => {
-      for (const [first, other] of [[0, 4096], [30, 4096 + 40], [4095, 8191], [2000, 4096 + 2000]] as const) {
+      for (const [first, other] of [
+        [0, 4096],
+        [30, 4096 + 40],
+        [4095, 8191],
+        [2000, 4096 + 2000]
+      ] as const) {
         const image = withFlip(withFlip(sample.image, file, first), file, other)
         assert.throws(() => openSample(diskOf(image)), notReady(new RegExp(`${file}.*bytes 0 to 8192`)))
       }
@@ -192,7 +220,10 @@ describe('damaged slot headers', () => {
 
   it('of a newer version are refused in one clear line', () => {
     const image = withChange(sample.image, sample.openFile, bytes => asVersion(bytes, 2))
-    assert.throws(() => openSample(diskOf(image)), notReady(/^[^\n]*journal format 2 was written by a newer version[^\n]*$/))
+    assert.throws(
+      () => openSample(diskOf(image)),
+      notReady(/^[^\n]*journal format 2 was written by a newer version[^\n]*$/)
+    )
   })
 
   it('of another shard are refused', () => {

@@ -31,6 +31,17 @@ function start(disk: Disk, options: Partial<ShardLogOptions> = {}): ShardLog {
   return log
 }
 
+/** A start that is stopped at its n-th changing call, if it makes as many. */
+function startStopped(disk: Disk, call: number, performs: boolean): void {
+  const interruptible = new InterruptibleDisk(disk)
+  interruptible.stopAt(call, performs)
+  try {
+    start(interruptible)
+  } catch (error) {
+    if (!(error instanceof Interruption)) throw error
+  }
+}
+
 const one = (partition: number, value: string): TestRequest => ({
   firstHandle: topic.firstHandle,
   records: [textRecord(partition, 'key', value)]
@@ -135,13 +146,7 @@ describe('a start after a kill', () => {
         disk = disk.killProcess()
         const dice = diceOf(call)
         for (let round = 0; round < 3; round++) {
-          const interruptible = new InterruptibleDisk(disk)
-          interruptible.stopAt(call, performs)
-          try {
-            start(interruptible)
-          } catch (error) {
-            if (!(error instanceof Interruption)) throw error
-          }
+          startStopped(disk, call, performs)
           disk = round === 1 ? disk.crash(dice.unit) : disk.killProcess()
         }
         const values = valuesOf(start(disk), 0)
@@ -192,7 +197,10 @@ describe('a torn tail', () => {
     const log = start(tornDisk())
     assert.deepEqual([valuesOf(log, 0), valuesOf(log, 1)], [['a'], ['b']])
     assert.equal(log.report.cutGroups, 1)
-    assert.deepEqual([0, 1].map(partition => partitionOf(log, 1, partition).leaderEpoch), [1, 0])
+    assert.deepEqual(
+      [0, 1].map(partition => partitionOf(log, 1, partition).leaderEpoch),
+      [1, 0]
+    )
     append(log, one(0, 'c'))
     const epochs = readBack(log, partitionOf(log, 1, 0)).records.map(record => record.leaderEpoch)
     assert.deepEqual(epochs, [0, 1])
@@ -201,7 +209,10 @@ describe('a torn tail', () => {
   it('begins a new leader epoch of every partition if the directory of the torn group is unreadable', () => {
     const image = withFlip(takeImage(tornDisk()), '0001.slot', 8192 + 2 * 4096 + 80)
     const log = start(diskOf(image))
-    assert.deepEqual([partitionOf(log, 1, 0), partitionOf(log, 1, 1), partitionOf(log, 7, 0)].map(l => l.leaderEpoch), [1, 1, 1])
+    assert.deepEqual(
+      [partitionOf(log, 1, 0), partitionOf(log, 1, 1), partitionOf(log, 7, 0)].map(l => l.leaderEpoch),
+      [1, 1, 1]
+    )
   })
 
   it('is cut once: the new epoch is durable, and the next start cuts nothing', () => {
@@ -220,13 +231,7 @@ describe('a torn tail', () => {
   it('has its new epoch or is still there to be cut, wherever the start that cuts it is killed', () => {
     for (let call = 1; call < 40; call++) {
       const disk = tornDisk()
-      const interruptible = new InterruptibleDisk(disk)
-      interruptible.stopAt(call, true)
-      try {
-        start(interruptible)
-      } catch (error) {
-        if (!(error instanceof Interruption)) throw error
-      }
+      startStopped(disk, call, true)
       const log = start(disk.killProcess())
       assert.ok(partitionOf(log, 1, 0).leaderEpoch >= 1, `call ${call}`)
     }
@@ -241,7 +246,8 @@ describe('a slot file that was used before', () => {
     old = old.killProcess()
     const log = start(old, oldSalt)
     for (const value of ['old 1', 'old 2', 'old 3']) append(log, one(0, value))
-    return diskOf(new Map([['0001.slot', fileBytes(old, '0002.slot').fill(0, 0, 8192)]]))
+    const used = fileBytes(old, '0002.slot').fill(0, 0, 8192)
+    return diskOf(new Map([['0001.slot', Buffer.concat([used, Buffer.alloc(64 * 1024)])]]))
   }
   const oldSalt = { drawSalt: (): Buffer => Buffer.from('old salt') }
 
@@ -291,9 +297,12 @@ describe('filling slots ahead', () => {
       assert.throws(() => fillSlot(interruptible, testDirectory, '0002.slot', bytes), Interruption)
       disk = disk.killProcess()
       const again = start(disk)
-      assert.deepEqual(disk.list(testDirectory).filter(name => name.endsWith('.filling')), [])
+      assert.deepEqual(
+        disk.list(testDirectory).filter(name => name.endsWith('.filling')),
+        []
+      )
       const sizes = new Set(slotNames(disk).map(name => fileBytes(disk, name).length))
-      assert.ok(call < 9 ? !sizes.has(bytes) : again.files.spareBytes === bytes, `stopped at call ${call}`)
+      assert.equal(sizes.has(bytes), call === 9, `stopped at call ${call}`)
       assert.deepEqual(valuesOf(again, 0), ['a'])
     }
   })

@@ -6,7 +6,7 @@ import { connect } from 'node:net'
 import type { Socket } from 'node:net'
 import type { TestContext } from 'node:test'
 import { ByteBudget } from '../../../../src/base/byte-budget.ts'
-import type { HttpSettings } from '../../../../src/gateway/http/exchange.ts'
+import type { HttpSettings, Offload } from '../../../../src/gateway/http/exchange.ts'
 import { createHttpGateway } from '../../../../src/gateway/http/gateway.ts'
 import type { HttpGateway } from '../../../../src/gateway/http/gateway.ts'
 import { FakeBroker } from './fake-broker.ts'
@@ -41,6 +41,8 @@ export interface FixtureOptions {
   readonly settings?: Partial<HttpSettings>
   readonly requestBudgetBytes?: number
   readonly replyBudgetBytes?: number
+  /** Left out: every body is scanned on the main thread. */
+  readonly offload?: Offload
 }
 
 export const settings: HttpSettings = {
@@ -100,7 +102,9 @@ export async function startGateway(t: TestContext, engine: EngineName, options: 
   const requestBudget = new ByteBudget(options.requestBudgetBytes ?? 64 * 1024 * 1024)
   const replyBudget = new ByteBudget(options.replyBudgetBytes ?? 64 * 1024 * 1024)
   const merged = { ...settings, ...options.settings }
-  const gateway = await createHttpGateway({ broker, settings: merged, logger, requestBudget, replyBudget, engine })
+  const offload = options.offload === undefined ? {} : { offload: options.offload }
+  const parts = { broker, settings: merged, logger, requestBudget, replyBudget, engine, ...offload }
+  const gateway = await createHttpGateway(parts)
   const { port } = await gateway.listen()
   t.after(() => gateway.stop(0))
   const send: Fixture['send'] = (method, path, body, headers) => sendHttp({ port, method, path, body, headers })

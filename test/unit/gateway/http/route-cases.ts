@@ -87,10 +87,10 @@ export function topicCases(engine: EngineName): void {
   })
 }
 
-/** Claims about produce. */
-export function produceCases(engine: EngineName): void {
+/** Claims about produce. @param start how the gateway is started: with bodies scanned here or elsewhere. */
+export function produceCases(engine: EngineName, start: typeof startGateway = startGateway): void {
   test('records keep key, value and order, whatever the size of the body', async t => {
-    const { broker, send } = await startGateway(t, engine)
+    const { broker, send } = await start(t, engine)
     await send('POST', '/topics', '{"name":"t"}')
     const records = Array.from({ length: 3000 }, (_, i) => ({
       key: i % 3 ? `k${i}` : null,
@@ -106,7 +106,7 @@ export function produceCases(engine: EngineName): void {
   })
 
   test('an answer of many results arrives whole', async t => {
-    const { send } = await startGateway(t, engine)
+    const { send } = await start(t, engine)
     await send('POST', '/topics', '{"name":"t"}')
     const count = 60_000
     const answer = await send(
@@ -121,7 +121,7 @@ export function produceCases(engine: EngineName): void {
   })
 
   test('a duplicate is marked, with an offset of 64 bits exact', async t => {
-    const { broker, send } = await startGateway(t, engine)
+    const { broker, send } = await start(t, engine)
     await send('POST', '/topics', '{"name":"t"}')
     broker.duplicateAt = 2n ** 64n - 1n
     const answer = await send('POST', '/topics/t/produce', one)
@@ -129,7 +129,7 @@ export function produceCases(engine: EngineName): void {
   })
 
   test('a produce is refused for its form before its topic is looked up', async t => {
-    const { send } = await startGateway(t, engine)
+    const { send } = await start(t, engine)
     const path = '/topics/nope/produce'
     assertError(
       await send('POST', path, '{"records":[{"value":null}]}'),
@@ -143,7 +143,7 @@ export function produceCases(engine: EngineName): void {
   })
 
   test('what the broker refuses is told with its code, and the broker counts what the body held', async t => {
-    const { send } = await startGateway(t, engine)
+    const { send } = await start(t, engine)
     await send('POST', '/topics', '{"name":"t"}')
     const far = await send('POST', '/topics/t/produce', '{"records":[{"value":"v","partition":4294967295}]}')
     assertError(far, 400, 'PARTITION_RANGE', /4294967295/)
@@ -153,7 +153,7 @@ export function produceCases(engine: EngineName): void {
   })
 
   test('a body over the limit is refused, announced or not, and one at the limit is accepted', async t => {
-    const { send, port } = await startGateway(t, engine, { settings: { maxRequestBodyBytes: 1000 } })
+    const { send, port } = await start(t, engine, { settings: { maxRequestBodyBytes: 1000 } })
     await send('POST', '/topics', '{"name":"t"}')
     const frame = '{"records":[{"value":""}]}'
     const sized = (bytes: number): string => `{"records":[{"value":"${'x'.repeat(bytes - frame.length)}"}]}`
@@ -173,7 +173,7 @@ export function produceCases(engine: EngineName): void {
   })
 
   test('a body in small pieces, and a chunked one, is put together', async t => {
-    const { broker, send, port } = await startGateway(t, engine)
+    const { broker, send, port } = await start(t, engine)
     await send('POST', '/topics', '{"name":"t"}')
     const head =
       'POST /topics/t/produce HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json; charset=utf-8\r\n'

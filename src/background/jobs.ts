@@ -1,0 +1,26 @@
+/**
+ * The table of background jobs: what each is given and what it answers. Types only, for both sides of the thread.
+ *
+ * Values travel as structured clones; large inputs and results as SharedArrayBuffer inside them, which costs no copy.
+ * A job answers with a value for everything a caller or a disk can cause; what it throws is a bug.
+ */
+import type { ScanProduceResult, ScanProduceValue } from './produce-scan.ts'
+
+/** One entry per job, by name. */
+export type JobTable = Readonly<Record<string, { readonly value: unknown; readonly result: unknown }>>
+
+/** The jobs of the broker. */
+export type BackgroundJobs = {
+  readonly 'scan-produce': { readonly value: ScanProduceValue; readonly result: ScanProduceResult }
+}
+
+/** What a thread is handed; its entry exports `run(task)`. */
+export interface Task {
+  readonly job: string
+  readonly value: unknown
+}
+
+/** The code behind the names: what an entry must have to serve these jobs. */
+export type JobHandlers<Jobs extends JobTable> = {
+  readonly [Name in keyof Jobs]: (value: Jobs[Name]['value']) => Jobs[Name]['result']
+}

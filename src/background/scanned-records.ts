@@ -1,0 +1,130 @@
+/**
+ * Records that another thread has decoded, as a RecordSource. Packed there, read on the main thread; never written after.
+ *
+ *   memory   table: u32 × (count + 1), this machine's byte order  │  records in ring layout, one behind the other
+ *            bits 0–30 where record i begins in this memory       │  (model/requests.ts); partition as named, else −1
+ *            bit 31    record i names its partition               │
+ *            the last entry is the end of the last record
+ *
+ * Records go to a shard by one copy of the whole region; only partitions that were not named are written over.
+ * The table precedes the records, so that copy is of a strict sub-range, the fast kind (base/copy.ts).
+ */
+import { assert } from '../base/assert.ts'
+import { copyBytes } from '../base/copy.ts'
+import { fnv1a64Modulo } from '../base/hash.ts'
+import { limits } from '../model/limits.ts'
+import type { RecordSource } from '../model/requests.ts'
+import { readI32, readU32, writeU32 } from '../wire/es01/bytes.ts'
+import { RECORD_FIXED_BYTES } from '../wire/es01/produce-request.ts'
+
+/** What a record costs in the table. */
+export const TABLE_ENTRY_BYTES = 4
+
+/** Bytes of partition and sequence at the end of a record. */
+const RECORD_TAIL_BYTES = 12
+const NAMES_PARTITION = 0x8000_0000
+const START_MASK = 0x7fff_ffff
+const NO_PARTITION = 0xffff_ffff
+
+/** What packRecords made, with the counts of the scan. Crosses a thread as it is. */
+export interface ScannedProduce {
+  readonly kind: 'scanned'
+  /** null: more records than a request may have. They were counted, and whoever looks at the count refuses them. */
+  readonly memory: SharedArrayBuffer | null
+  readonly count: number
+  readonly ringBytes: number
+  readonly largestPayloadBytes: number
+  readonly largestPayloadIndex: number
+}
+
+/** Decodes the records of a source into memory of their own. @cost one copy of each key and value. */
+export function packRecords(source: RecordSource): ScannedProduce {
+  const { count, ringBytes, largestPayloadBytes, largestPayloadIndex } = source
+  const counts = { kind: 'scanned', count, ringBytes, largestPayloadBytes, largestPayloadIndex } as const
+  if (count > limits.requestRecordsMax) return { ...counts, memory: null }
+  const tableBytes = (count + 1) * TABLE_ENTRY_BYTES
+  assert(tableBytes + ringBytes <= START_MASK, 'positions of records have 31 bits')
+  const memory = new SharedArrayBuffer(tableBytes + ringBytes)
+  const table = new Uint32Array(memory, 0, count + 1)
+  const bytes = Buffer.from(memory)
+  let at = tableBytes
+  for (let i = 0; i < count; i++) {
+    const partition = source.partitionOf(i)
+    table[i] = partition < 0 ? at : at | NAMES_PARTITION
+    at = source.writeRecord(i, partition < 0 ? NO_PARTITION : partition, bytes, at)
+  }
+  table[count] = at
+  assert(at === bytes.length, 'records take the room they said')
+  return { ...counts, memory }
+}
+
+const EMPTY = Buffer.alloc(0)
+
+export class ScannedRecords implements RecordSource {
+  readonly count: number
+  readonly ringBytes: number
+  readonly largestPayloadBytes: number
+  readonly largestPayloadIndex: number
+  /** Of the memory that holds them. */
+  readonly heldBytes: number
+  readonly #table: Uint32Array
+  readonly #bytes: Buffer
+
+  constructor({ memory, count, ringBytes, largestPayloadBytes, largestPayloadIndex }: ScannedProduce) {
+    this.count = count
+    this.ringBytes = ringBytes
+    this.largestPayloadBytes = largestPayloadBytes
+    this.largestPayloadIndex = largestPayloadIndex
+    this.heldBytes = memory?.byteLength ?? 0
+    const tableBytes = (count + 1) * TABLE_ENTRY_BYTES
+    assert(memory === null || memory.byteLength === tableBytes + ringBytes, 'records lie behind their table')
+    this.#table = memory === null ? new Uint32Array(0) : new Uint32Array(memory, 0, count + 1)
+    this.#bytes = memory === null ? EMPTY : Buffer.from(memory)
+  }
+
+  payloadBytesOf(i: number): number {
+    return this.ringBytesOf(i) - RECORD_FIXED_BYTES
+  }
+
+  partitionOf(i: number): number {
+    return this.#namesPartition(i) ? readU32(this.#bytes, this.#startOf(i + 1) - RECORD_TAIL_BYTES) : -1
+  }
+
+  hashKeyOf(i: number, partitionCount: number): number {
+    const start = this.#startOf(i)
+    const keyBytes = readI32(this.#bytes, start)
+    return keyBytes < 0 ? -1 : fnv1a64Modulo(this.#bytes, start + 4, start + 4 + keyBytes, partitionCount)
+  }
+
+  ringBytesOf(i: number): number {
+    return this.#startOf(i + 1) - this.#startOf(i)
+  }
+
+  writeRecord(i: number, partition: number, target: Buffer, at: number): number {
+    const end = copyBytes(this.#bytes, this.#startOf(i), this.#startOf(i + 1), target, at)
+    writeU32(target, end - RECORD_TAIL_BYTES, partition)
+    return end
+  }
+
+  writeAll(partitions: Uint32Array, target: Buffer, at: number): number {
+    if (this.count === 0) return at
+    const first = this.#startOf(0)
+    const end = copyBytes(this.#bytes, first, this.#startOf(this.count), target, at)
+    for (let i = 0; i < this.count; i++) {
+      if (this.#namesPartition(i)) continue
+      writeU32(target, at + this.#startOf(i + 1) - first - RECORD_TAIL_BYTES, partitions[i] as number)
+    }
+    return end
+  }
+
+  #namesPartition(i: number): boolean {
+    assert(i >= 0 && i < this.count, 'no such record in this request')
+    return (this.#table[i] as number) >= NAMES_PARTITION
+  }
+
+  /** Where record i begins; for i = count, where the last one ends. */
+  #startOf(i: number): number {
+    assert(i >= 0 && i < this.#table.length, 'no such record in this request')
+    return (this.#table[i] as number) & START_MASK
+  }
+}

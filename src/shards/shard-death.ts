@@ -1,0 +1,29 @@
+/**
+ * What a shard's death says: whether a restart can help, and words for callers. Pure; main thread.
+ * An error that comes across a thread is a copy without its class: it is told apart by its fields. Messages of bugs and
+ * of the disk stay in the log, they may name files.
+ */
+
+/** Whether recovery itself said that an operator must decide: a restart would find the same. */
+export function isOperatorsBusiness(cause: Error | null): boolean {
+  return cause?.name === 'BrokerError'
+}
+
+/** Why a shard stays down, for readyz and for callers. @param deaths since it last ran for long. */
+export function describeDeath(cause: Error | null, deaths: number): string {
+  if (cause !== null && isOperatorsBusiness(cause)) return problemOf(cause)
+  return `it failed ${deaths} times, last by ${reasonOf(cause)}; its log lines say more; it starts again with the broker`
+}
+
+function problemOf(cause: Error): string {
+  const details: unknown = 'details' in cause ? cause.details : null
+  const hasProblem = typeof details === 'object' && details !== null && 'problem' in details
+  return hasProblem ? String(details.problem) : cause.message
+}
+
+function reasonOf(cause: Error | null): string {
+  for (let current: unknown = cause; current instanceof Error; current = current.cause) {
+    if ('code' in current && 'point' in current) return `${String(current.code)} at ${String(current.point)}`
+  }
+  return 'a bug'
+}

@@ -1,0 +1,127 @@
+/**
+ * A disk that refuses: after a failed sync or a failing device nothing is acknowledged until the shard has come back
+ * through recovery; a full disk refuses cleanly, is read meanwhile, and is written again by itself when there is room.
+ * The faults are armed in a child broker by MILLRACE_FAULTS at the n-th call of a point.
+ */
+import assert from 'node:assert/strict'
+import { describe, it, type TestContext } from 'node:test'
+import { connectEs01, Es01Error, type Es01Client } from '../../src/client/es01/client.ts'
+import { spawnBroker, waitFor, type SpawnedBroker } from '../support/broker.ts'
+import { CrashLoad, createTopics, postJson, readTopics, type LoadTopic } from '../support/crash-load.ts'
+import { seed } from '../support/crash-run.ts'
+import { judge, makeValue, type PartitionContents } from '../support/history.ts'
+import { replayLine } from '../support/log-random.ts'
+
+const FILE = 'test/crash/disk-faults.test.ts'
+const oneShard = { engine: 'uws', shards: 1 } as const
+const topics: readonly LoadTopic[] = [{ name: 'alpha', partitions: 3 }]
+
+/** Loads until the fault has struck and records are acknowledged again; judges before and after a kill −9. */
+async function loadThrough(t: TestContext, faults: string, hasStruck: (load: CrashLoad, broker: SpawnedBroker) => boolean): Promise<CrashLoad> {
+  t.diagnostic(replayLine(seed, FILE))
+  const broker = await spawnBroker(t, { variant: oneShard, env: { MILLRACE_FAULTS: faults } })
+  await createTopics(broker, topics)
+  const load = await CrashLoad.start(broker, {
+    seed,
+    label: 'f',
+    topics,
+    es01Producers: 2,
+    inFlight: 4,
+    httpProducers: 2,
+    hasReaders: true,
+    scattered: 0.3
+  })
+  await waitFor('the fault', () => hasStruck(load, broker), 20_000)
+  const before = load.acks.length
+  await waitFor('acknowledgements after the fault', () => load.acks.length > before + 50, 20_000)
+  await load.stop()
+  const running = await readTopics(broker, topics)
+  assert.deepEqual(judge(load.sent, running, load.read).anomalies, [])
+  await broker.kill('SIGKILL')
+  const next = await spawnBroker(t, { dataDir: broker.dataDir, variant: oneShard })
+  const verdict = judge(load.sent, await readTopics(next, topics), running.flatMap((part: PartitionContents) => part.records))
+  assert.deepEqual(verdict.anomalies, [])
+  t.diagnostic(`${verdict.acked} records acked, 0 lost; ${verdict.unknown} unknown, ${verdict.unknownFound} of them in the log; ${verdict.refused} refused`)
+  return load
+}
+
+describe('a device that fails under load', () => {
+  // The first slot is of 1 MiB: its end, and the second slot, come soon.
+  const failures = [
+    'group.sync:100=EIO',
+    'group.sync:100=ENOSPC',
+    'group.write:100=EIO',
+    'group.write:100=short-EIO',
+    'slot.footer-sync:1=EIO',
+    'slot.header-sync:2=EIO',
+    'journal.directory-sync:5+=EIO'
+  ]
+  for (const fault of failures) {
+    it(`(${fault}) stops the acks until the shard has recovered; nothing acknowledged is lost`, async t => {
+      const load = await loadThrough(t, `0/${fault}`, (_, broker) => broker.logs.some(line => line['msg'] === 'shard ended'))
+      const failed = load.refusals.filter(({ text }) => text === 'WRITE_FAILED' || /the log of shard 0 failed/.test(text))
+      assert.ok(failed.length > 0, 'the requests of the failed group were told so')
+      assert.ok(failed.every(({ told }) => told === 'unknown'), 'and that their outcome is unknown')
+      for (const { protocol, status } of failed) assert.equal(status, protocol === 'http' ? 500 : 0)
+    })
+  }
+})
+
+describe('a disk that is full for a while under load', () => {
+  for (const fault of ['group.write:100-120=ENOSPC', 'group.write:100-105=short-ENOSPC', 'slot.create:2-20=ENOSPC', 'slot.header-write:2-9=ENOSPC']) {
+    it(`(${fault}) refuses what it cannot take, keeps the rest, and goes on by itself`, async t => {
+      const isFull = ({ text }: { text: string }): boolean => text === 'DISK_FULL' || /^unavailable: the disk .* is full/.test(text)
+      const load = await loadThrough(t, `0/${fault}`, ({ refusals }) => refusals.some(isFull))
+      assert.deepEqual(load.refusals.filter(refusal => !isFull(refusal)), [], 'nothing else was refused: the shard stayed up')
+      for (const { protocol, status, told } of load.refusals) {
+        if (protocol === 'http') assert.deepEqual([status, told], [507, 'refused'])
+      }
+    })
+  }
+})
+
+/** One record over HTTP; what the caller sees. */
+async function produceHttp(broker: SpawnedBroker, id: string): Promise<readonly unknown[]> {
+  const body = JSON.stringify({ records: [{ value: makeValue(id, 40), partition: 0 }] })
+  const answer = await postJson(`${broker.url}/topics/alpha/produce`, body)
+  const { code, written, results } = answer.body as { code?: string; written?: string; results?: { offset: number }[] }
+  return answer.status === 200 ? [200, results?.[0]?.offset] : [answer.status, code, written]
+}
+
+/** One record over ES01: its offset, or the text of the error frame. */
+async function produceEs01(client: Es01Client, id: string): Promise<number | string> {
+  try {
+    const [result] = await client.produce('alpha', [{ value: makeValue(id, 40), partition: 0 }])
+    return result?.offset ?? -1
+  } catch (error) {
+    if (error instanceof Es01Error && error.kind === 'refused') return error.message
+    throw error
+  }
+}
+
+describe('a full disk, one request after the other', () => {
+  it('answers 507 DISK_FULL and an error frame, written no; serves reads; takes the next record when there is room', async t => {
+    // A request makes one group each, so calls of group.write are requests.
+    const broker = await spawnBroker(t, { variant: oneShard, env: { MILLRACE_FAULTS: '0/group.write:3-5=ENOSPC' } })
+    await createTopics(broker, topics)
+    const client = await connectEs01(broker.es01)
+    t.after(() => client.destroy())
+    const full = 'unavailable: the disk of the data directory is full: nothing was written; produce works again when there is room'
+    assert.deepEqual(await produceHttp(broker, 'a'), [200, 0])
+    assert.equal(await produceEs01(client, 'b'), 1)
+    assert.deepEqual(await produceHttp(broker, 'c'), [507, 'DISK_FULL', 'no'])
+    assert.equal(await produceEs01(client, 'd'), full)
+    const [read] = await readTopics(broker, [{ name: 'alpha', partitions: 1 }])
+    assert.deepEqual(read?.records.map(record => record.value), [makeValue('a', 40), makeValue('b', 40)])
+    assert.equal((await fetch(`${broker.url}/readyz`)).status, 200, 'a full disk is no reason to send readers elsewhere')
+    assert.deepEqual(await produceHttp(broker, 'e'), [507, 'DISK_FULL', 'no'])
+    assert.equal(await produceEs01(client, 'f'), 2)
+    assert.deepEqual(await produceHttp(broker, 'g'), [200, 3])
+    await client.close()
+
+    assert.deepEqual(await broker.kill('SIGTERM'), { code: 0, signal: null })
+    const next = await spawnBroker(t, { dataDir: broker.dataDir, variant: oneShard })
+    const [after] = await readTopics(next, [{ name: 'alpha', partitions: 1 }])
+    assert.deepEqual(after?.records.map(record => record.value), ['a', 'b', 'f', 'g'].map(id => makeValue(id, 40)))
+  })
+})

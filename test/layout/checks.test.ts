@@ -1,0 +1,156 @@
+/**
+ * `npm run check` finds what it is there to find. Faults are planted in a tree of their own, never in the sources: other
+ * tools may be looking at those.
+ */
+import assert from 'node:assert/strict'
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { test, type TestContext } from 'node:test'
+import { readText, repository, runTool } from '../support/repository.ts'
+import { temporaryDirectory } from '../support/temporary-directory.ts'
+
+/** A tree with these sources, judged by the repository's layer table. */
+async function judgeLayers(t: TestContext, files: Readonly<Record<string, string>>) {
+  const tree = temporaryDirectory(t)
+  for (const [path, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(tree, path)), { recursive: true })
+    writeFileSync(join(tree, path), text)
+  }
+  writeFileSync(join(tree, 'tsconfig.json'), readText('tsconfig.json'))
+  writeFileSync(join(tree, 'package.json'), readText('package.json'))
+  symlinkSync(join(repository, 'node_modules'), join(tree, 'node_modules'))
+  const config = join(repository, 'config/tooling/dependency-cruiser.cjs')
+  return await runTool('dependency-cruiser/bin/dependency-cruise.mjs', ['--config', config, 'src'], { cwd: tree })
+}
+
+const leaf = 'export const leaf = 1\n'
+
+test('the layer check', async t => {
+  await t.test('passes an import that goes down', async t => {
+    const { code, output } = await judgeLayers(t, {
+      'src/base/leaf.ts': leaf,
+      'src/log/fine.ts': "export { leaf } from '../base/leaf.ts'\n"
+    })
+    assert.equal(code, 0, output)
+  })
+  const plants: readonly (readonly [string, Readonly<Record<string, string>>, string])[] = [
+    [
+      'the log knows a gateway',
+      { 'src/gateway/leaf.ts': leaf, 'src/log/planted.ts': "export { leaf } from '../gateway/leaf.ts'\n" },
+      'layer src/log'
+    ],
+    [
+      'the base knows the model',
+      { 'src/model/leaf.ts': leaf, 'src/base/planted.ts': "export { leaf } from '../model/leaf.ts'\n" },
+      'layer src/base'
+    ],
+    [
+      'a gateway reaches past the broker to the shards',
+      { 'src/shards/leaf.ts': leaf, 'src/gateway/planted.ts': "export { leaf } from '../shards/leaf.ts'\n" },
+      'layer src/gateway'
+    ],
+    [
+      'a type alone goes the wrong way',
+      {
+        'src/broker/leaf.ts': 'export interface Leaf { readonly a: number }\n',
+        'src/control/planted.ts': "export type { Leaf } from '../broker/leaf.ts'\n"
+      },
+      'layer src/control'
+    ],
+    [
+      'a package comes in through another folder',
+      { 'src/broker/planted.ts': "export { pino } from 'pino'\n" },
+      'package pino'
+    ],
+    ['the log opens files by itself', { 'src/log/planted.ts': "export { readFileSync } from 'node:fs'\n" }, 'fs only'],
+    [
+      'two files know each other',
+      {
+        'src/base/a.ts': "import { b } from './b.ts'\nexport const a = (): number => b()\n",
+        'src/base/b.ts': "import { a } from './a.ts'\nexport const b = (): number => a()\n"
+      },
+      'no cycles'
+    ],
+    ['an import leads nowhere', { 'src/base/planted.ts': "export { x } from './missing.ts'\n" }, 'resolvable']
+  ]
+  for (const [what, files, rule] of plants) {
+    await t.test(`fails where ${what}`, async t => {
+      const { code, output } = await judgeLayers(t, files)
+      assert.notEqual(code, 0, output)
+      assert.ok(output.includes(rule), output)
+    })
+  }
+})
+
+test('the lint', async t => {
+  const lint = async (file: string, input: string): Promise<{ code: number | null; messages: string }> => {
+    const args = ['-c', 'config/tooling/eslint.config.js', '-f', 'json', '--stdin', '--stdin-filename', file]
+    const { code, output } = await runTool('eslint/bin/eslint.js', args, { input })
+    return { code, messages: output }
+  }
+  const habits = `/** Planted. */
+export async function wait(): Promise<number[]> {
+  return [1].map(x => x + 1)
+}
+export function parse(text: string): unknown {
+  try {
+    return JSON.parse(\`[\${text}]\`)
+  } catch {
+    return /x/.test(text) ? 1n : null
+  }
+}
+`
+  await t.test('refuses in a hot file what costs per record', async () => {
+    const { code, messages } = await lint('src/ring/spsc-ring.ts', habits)
+    assert.equal(code, 1, messages)
+    for (const habit of [
+      'no async',
+      'no closures',
+      'no array callbacks',
+      'a status instead of try',
+      'no JSON',
+      'no template strings',
+      'no regular expressions',
+      'no bigint'
+    ]) {
+      assert.ok(messages.includes(`hot file: ${habit}`), `${habit} in ${messages}`)
+    }
+  })
+  await t.test('lets the same stand elsewhere', async () => {
+    const { code, messages } = await lint('src/broker/router.ts', habits)
+    assert.equal(code, 0, messages)
+  })
+  await t.test('refuses unfinished work, any, and promises that nobody awaits', async () => {
+    const planted = `/** Planted. */
+export function planted(x: any): void {
+  // ${'FIX'}${'ME'} later
+  Promise.resolve(x)
+  console.log(x)
+}
+`
+    const { code, messages } = await lint('src/broker/router.ts', planted)
+    assert.equal(code, 1, messages)
+    for (const rule of ['no-explicit-any', 'no-warning-comments', 'no-floating-promises', 'no-console']) {
+      assert.ok(messages.includes(rule), `${rule} in ${messages}`)
+    }
+  })
+})
+
+test('the hot files of the lint exist', () => {
+  const config = readText('config/tooling/eslint.config.js')
+  const list = /const hotFiles = \[([^\]]*)\]/.exec(config)?.[1] ?? ''
+  const files = [...list.matchAll(/'([^']+)'/g)].map(match => match[1] ?? '')
+  assert.ok(files.length >= 5)
+  for (const file of files) assert.ok(readText(file).length > 0)
+})
+
+test('one command runs every check, and CI runs that command', () => {
+  const { scripts } = JSON.parse(readText('package.json')) as { scripts: Record<string, string> }
+  const parts = Object.keys(scripts).filter(name => name.startsWith('check:'))
+  assert.ok(parts.length >= 4)
+  for (const part of parts) assert.ok((scripts['check'] ?? '').includes(`npm run --silent ${part}`), part)
+  const ci = readText('.ci/run')
+  assert.match(ci, /^npm ci\b/m)
+  assert.match(ci, /^npm run --silent check$/m)
+  assert.match(ci, /^npm test$/m)
+})

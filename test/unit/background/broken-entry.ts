@@ -1,0 +1,2 @@
+/** An entry that cannot be loaded. */
+throw new Error('this entry does not load')

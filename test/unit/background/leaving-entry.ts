@@ -1,0 +1,2 @@
+/** An entry whose thread ends while it loads, without an error. */
+process.exit(0)

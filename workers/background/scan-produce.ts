@@ -1,0 +1,19 @@
+/**
+ * The job `scan-produce` (background/produce-scan.ts). Background thread.
+ * It reads the body where it lies, in memory shared with the main thread, and must not write to it.
+ */
+import { refusalOf } from '../../src/background/produce-scan.ts'
+import type { ScanProduceResult, ScanProduceValue } from '../../src/background/produce-scan.ts'
+import { packRecords } from '../../src/background/scanned-records.ts'
+import type { ProduceScanner } from '../../src/wire/json/produce-scanner.ts'
+
+/** Scans a body and decodes its records. @cost one pass over the body, and one copy of each key and value. */
+export function scanProduce(scanner: ProduceScanner, { body, length }: ScanProduceValue): ScanProduceResult {
+  try {
+    const refusal = refusalOf(scanner, scanner.scan(Buffer.from(body), 0, length))
+    if (refusal !== null) return { kind: 'refused', wire: refusal.spec.wire, details: refusal.details }
+    return packRecords(scanner)
+  } finally {
+    scanner.release()
+  }
+}
