@@ -1,9 +1,11 @@
 /**
- * The table of background jobs: what each is given and what it answers. Types only, for both sides of the thread.
+ * The table of background jobs: what each is given and what it answers, for both sides of the thread.
  *
- * Values travel as structured clones; large inputs and results as SharedArrayBuffer inside them, which costs no copy.
+ * Values travel as structured clones. Large inputs and results lie in ArrayBuffers that move with them: one thread has
+ * them at a time, and whoever has them last frees them with freeMemory (README.md says why they are not shared).
  * A job answers with a value for everything a caller or a disk can cause; what it throws is a bug.
  */
+import type { Moved } from './moved.ts'
 import type { ScanProduceResult, ScanProduceValue } from './produce-scan.ts'
 
 /** One entry per job, by name. */
@@ -11,7 +13,7 @@ export type JobTable = Readonly<Record<string, { readonly value: unknown; readon
 
 /** The jobs of the broker. */
 export type BackgroundJobs = {
-  readonly 'scan-produce': { readonly value: ScanProduceValue; readonly result: ScanProduceResult }
+  readonly scanProduce: { readonly value: ScanProduceValue; readonly result: ScanProduceResult }
 }
 
 /** What a thread is handed; its entry exports `run(task)`. */
@@ -22,5 +24,5 @@ export interface Task {
 
 /** The code behind the names: what an entry must have to serve these jobs. */
 export type JobHandlers<Jobs extends JobTable> = {
-  readonly [Name in keyof Jobs]: (value: Jobs[Name]['value']) => Jobs[Name]['result']
+  readonly [Name in keyof Jobs]: (value: Jobs[Name]['value']) => Jobs[Name]['result'] | Moved<Jobs[Name]['result']>
 }

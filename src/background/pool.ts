@@ -31,11 +31,19 @@ export interface PoolOptions {
 /** Long enough for a producer that sends one large body after another, short enough to count as idle memory. */
 const IDLE_MS = 5000
 
+export interface RunOptions {
+  /** Takes a job back that has not started: it rejects with the signal's reason. One that runs is not disturbed. */
+  readonly signal?: AbortSignal
+  /** Memory of the value that moves to the thread when the job starts; until then, and if it never does, it is here. */
+  readonly moves?: readonly ArrayBuffer[]
+}
+
 interface QueuedJob {
   readonly task: Task
+  readonly moves: readonly ArrayBuffer[]
   readonly resolve: (result: unknown) => void
   readonly reject: (error: unknown) => void
-  readonly signal: AbortSignal | null
+  readonly signal: AbortSignal | undefined
   /** Listens while the job waits. */
   readonly onAbort: () => void
 }
@@ -68,7 +76,6 @@ export class BackgroundPool<Jobs extends JobTable> {
   /**
    * Runs a job when a thread is free; jobs start in the order in which they were given, and may end in another.
    *
-   * @param signal takes a job back that has not started: rejects with its reason. One that runs is not disturbed.
    * @fails OVERLOADED the queue is full · STOPPING the pool is closed · INTERNAL the job threw or its thread died, the
    * log has the detail under the id. All with `written: no`: a job writes no records.
    * @cost two messages between threads, about 0.15 ms; 60 ms more where a thread has to start.
@@ -76,7 +83,7 @@ export class BackgroundPool<Jobs extends JobTable> {
   run<Name extends keyof Jobs & string>(
     job: Name,
     value: Jobs[Name]['value'],
-    signal: AbortSignal | null = null
+    { signal, moves = [] }: RunOptions = {}
   ): Promise<Jobs[Name]['result']> {
     const { jobsMax } = this.#options
     if (this.#isClosed) return Promise.reject(new BrokerError('STOPPING'))
@@ -86,7 +93,7 @@ export class BackgroundPool<Jobs extends JobTable> {
     }
     return new Promise((resolve, reject) => {
       const onAbort = (): void => this.#takeBack(queued)
-      const queued: QueuedJob = { task: { job, value }, resolve, reject, signal, onAbort }
+      const queued: QueuedJob = { task: { job, value }, moves, resolve, reject, signal, onAbort }
       signal?.addEventListener('abort', onAbort, { once: true })
       this.#waiting.push(queued)
       this.#startNext()
@@ -119,7 +126,7 @@ export class BackgroundPool<Jobs extends JobTable> {
       if (job === undefined) return
       job.signal?.removeEventListener('abort', job.onAbort)
       this.#runningCount++
-      this.#runInThread(job.task).then(
+      this.#runInThread(job).then(
         result => this.#finish(() => job.resolve(result)),
         (error: unknown) => this.#finish(() => job.reject(this.#failure(job.task.job, error)))
       )
@@ -132,12 +139,12 @@ export class BackgroundPool<Jobs extends JobTable> {
     this.#startNext()
   }
 
-  async #runInThread(task: Task): Promise<unknown> {
+  async #runInThread(job: QueuedJob): Promise<unknown> {
     const threads = await (this.#opening ??= this.#open())
     if (this.#isClosed) throw new BrokerError('STOPPING')
     // Given up while this job was on its way to them.
-    if (threads !== this.#threads) return this.#runInThread(task)
-    return threads.run(task, { name: 'run' })
+    if (threads !== this.#threads) return this.#runInThread(job)
+    return threads.run(job.task, { name: 'run', transferList: [...job.moves] })
   }
 
   /** Loads piscina: about 10 ms of the main thread, once. */
@@ -183,7 +190,7 @@ export class BackgroundPool<Jobs extends JobTable> {
 }
 
 /** Why a signal was aborted, as an Error. */
-function reasonOf(signal: AbortSignal | null): Error {
+function reasonOf(signal: AbortSignal | undefined): Error {
   const reason: unknown = signal?.reason
   return reason instanceof Error ? reason : new Error('the job was taken back')
 }

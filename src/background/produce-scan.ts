@@ -1,5 +1,5 @@
 /**
- * The job `scan-produce`: a produce body in shared memory → its records in ring layout, or why it is refused.
+ * The job `scanProduce`: a produce body → its records in ring layout, or why it is refused.
  * Shapes and rules shared by the thread that scans (workers/background) and the main thread that asks.
  * Invariant: a body is refused with the same code and words wherever it was scanned, because refusalOf says them.
  */
@@ -12,9 +12,9 @@ import type { ProduceScanner, ScanOutcome } from '../wire/json/produce-scanner.t
 import { TABLE_ENTRY_BYTES } from './scanned-records.ts'
 import type { ScannedProduce } from './scanned-records.ts'
 
-/** The body is the first `length` bytes. Nobody writes to it until the job is done. */
+/** The body is the first `length` bytes. The job takes it, and frees it. */
 export interface ScanProduceValue {
-  readonly body: SharedArrayBuffer
+  readonly body: ArrayBuffer
   readonly length: number
 }
 

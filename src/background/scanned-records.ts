@@ -1,5 +1,5 @@
 /**
- * Records that another thread has decoded, as a RecordSource. Packed there, read on the main thread; never written after.
+ * Records that another thread has decoded, as a RecordSource. Packed there, moved to the main thread, read there, freed.
  *
  *   memory   table: u32 × (count + 1), this machine's byte order  │  records in ring layout, one behind the other
  *            bits 0–30 where record i begins in this memory       │  (model/requests.ts); partition as named, else −1
@@ -7,7 +7,6 @@
  *            the last entry is the end of the last record
  *
  * Records go to a shard by one copy of the whole region; only partitions that were not named are written over.
- * The table precedes the records, so that copy is of a strict sub-range, the fast kind (base/copy.ts).
  */
 import { assert } from '../base/assert.ts'
 import { copyBytes } from '../base/copy.ts'
@@ -16,6 +15,7 @@ import { limits } from '../model/limits.ts'
 import type { RecordSource } from '../model/requests.ts'
 import { readI32, readU32, writeU32 } from '../wire/es01/bytes.ts'
 import { RECORD_FIXED_BYTES } from '../wire/es01/produce-request.ts'
+import { freeMemory } from './free-memory.ts'
 
 /** What a record costs in the table. */
 export const TABLE_ENTRY_BYTES = 4
@@ -26,11 +26,11 @@ const NAMES_PARTITION = 0x8000_0000
 const START_MASK = 0x7fff_ffff
 const NO_PARTITION = 0xffff_ffff
 
-/** What packRecords made, with the counts of the scan. Crosses a thread as it is. */
+/** What packRecords made, with the counts of the scan. Moves to another thread as it is. */
 export interface ScannedProduce {
   readonly kind: 'scanned'
   /** null: more records than a request may have. They were counted, and whoever looks at the count refuses them. */
-  readonly memory: SharedArrayBuffer | null
+  readonly memory: ArrayBuffer | null
   readonly count: number
   readonly ringBytes: number
   readonly largestPayloadBytes: number
@@ -44,7 +44,7 @@ export function packRecords(source: RecordSource): ScannedProduce {
   if (count > limits.requestRecordsMax) return { ...counts, memory: null }
   const tableBytes = (count + 1) * TABLE_ENTRY_BYTES
   assert(tableBytes + ringBytes <= START_MASK, 'positions of records have 31 bits')
-  const memory = new SharedArrayBuffer(tableBytes + ringBytes)
+  const { buffer: memory } = Buffer.allocUnsafeSlow(tableBytes + ringBytes)
   const table = new Uint32Array(memory, 0, count + 1)
   const bytes = Buffer.from(memory)
   let at = tableBytes
@@ -67,6 +67,7 @@ export class ScannedRecords implements RecordSource {
   readonly largestPayloadIndex: number
   /** Of the memory that holds them. */
   readonly heldBytes: number
+  readonly #memory: ArrayBuffer | null
   readonly #table: Uint32Array
   readonly #bytes: Buffer
 
@@ -75,11 +76,17 @@ export class ScannedRecords implements RecordSource {
     this.ringBytes = ringBytes
     this.largestPayloadBytes = largestPayloadBytes
     this.largestPayloadIndex = largestPayloadIndex
+    this.#memory = memory
     this.heldBytes = memory?.byteLength ?? 0
     const tableBytes = (count + 1) * TABLE_ENTRY_BYTES
     assert(memory === null || memory.byteLength === tableBytes + ringBytes, 'records lie behind their table')
     this.#table = memory === null ? new Uint32Array(0) : new Uint32Array(memory, 0, count + 1)
     this.#bytes = memory === null ? EMPTY : Buffer.from(memory)
+  }
+
+  /** Gives the memory back; nothing may be asked of the records any more. */
+  free(): void {
+    if (this.#memory !== null) freeMemory(this.#memory)
   }
 
   payloadBytesOf(i: number): number {
@@ -118,7 +125,7 @@ export class ScannedRecords implements RecordSource {
   }
 
   #namesPartition(i: number): boolean {
-    assert(i >= 0 && i < this.count, 'no such record in this request')
+    assert(i >= 0 && i + 1 < this.#table.length, 'no such record in this request')
     return (this.#table[i] as number) >= NAMES_PARTITION
   }
 

@@ -78,7 +78,7 @@ export const errorTable = {
     201,
     507,
     'unavailable',
-    'the disk of the data directory is full: nothing was written; produce works again when there is room',
+    'the disk of the data directory is full; produce works again when there is room',
     { kafka: 56, retry: 'same' }
   ),
   WRITE_FAILED: spec(
@@ -97,9 +97,10 @@ export const errorTable = {
     retry: 'same',
     written: 'unknown'
   }),
+  // 410: those offsets are gone for the reader, who goes on at the next readable one. A 500 would have to hide them.
   DATA_DAMAGED: spec(
     205,
-    500,
+    410,
     'unavailable',
     'offsets {first} to {last} of partition {partition} are damaged on disk and are not served; the next readable offset is {next}',
     { kafka: 2 }

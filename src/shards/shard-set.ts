@@ -73,6 +73,7 @@ export class ShardSet {
   #isDeliveryDue = false
   #isTurnDue = false
   #isStopping = false
+  #hasStarted = false
 
   constructor(options: ShardSetOptions) {
     this.#options = options
@@ -92,6 +93,7 @@ export class ShardSet {
   /** Starts every shard. @returns resolves when all are ready; rejects with what an operator must know. */
   async start(): Promise<void> {
     await Promise.all(this.#states.map((_, shard) => this.#spawn(shard)))
+    this.#hasStarted = true
   }
 
   /** The link of the shard that owns a handle, if it is ready. */
@@ -266,7 +268,9 @@ export class ShardSet {
     this.#runHooks()
     for (const waiter of this.#exitWaiters) if (waiter.link === link) waiter.resolve()
     if (this.#isStopping) return
-    this.#options.logger.error({ shard, err: cause ?? undefined }, 'shard ended')
+    // A start that fails is told in one line by whoever started it; only a shard that served is news.
+    const level = this.#hasStarted ? 'error' : 'debug'
+    this.#options.logger[level]({ shard, err: cause ?? undefined }, 'shard ended')
     if (performance.now() - state.startedAtMs > RESTART_FORGIVEN_MS) state.deaths = 0
     const waitMs = RESTART_WAITS_MS[state.deaths++]
     if (waitMs === undefined || isOperatorsBusiness(cause)) {

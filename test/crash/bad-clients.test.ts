@@ -50,15 +50,19 @@ describe('bad clients under load', () => {
       scattered: 0.3
     })
     const before = await longestSilenceMs(load, 500)
-    for (let i = 0; i < STUCK_READERS; i++) {
-      // More than the 32 requests that the broker takes of a connection at once, of 8 MiB each.
-      await openStuckReader(t, broker.es01, { topic: bulk.name, partition: 0, requests: 40 })
-    }
+    // More than the 32 requests that the broker takes of a connection at once, of 8 MiB each.
+    const stuck = await Promise.all(
+      Array.from({ length: STUCK_READERS }, () =>
+        openStuckReader(t, broker.es01, { topic: bulk.name, partition: 0, requests: 40 })
+      )
+    )
     const halves = await Promise.all(
       Array.from({ length: HALF_FRAMES }, () => openHalfFrame(t, broker.es01, 'alpha', 256 * 1024))
     )
+    const readBefore = load.read.length
     const beside = await longestSilenceMs(load, 500)
-    for (const socket of halves) socket.destroy()
+    assert.ok(load.read.length > readBefore, 'the good readers go on')
+    for (const socket of [...halves, ...stuck]) socket.destroy()
     const after = await longestSilenceMs(load, 500)
     await load.stop()
 
@@ -66,7 +70,9 @@ describe('bad clients under load', () => {
     assert.ok(Math.max(beside, after) < 2000, `the good clients waited ${beside} ms, then ${after} ms`)
     const verdict = judge(load.sent, await readTopics(broker, topics), load.read)
     assert.deepEqual(verdict.anomalies, [], 'no half frame was written, nothing is lost')
-    t.diagnostic(`longest silence ${before} ms alone, ${beside} ms beside ${STUCK_READERS} stuck readers and ${HALF_FRAMES} half frames, ${after} ms after; ${verdict.acked} records acked`)
+    t.diagnostic(
+      `longest silence ${before} ms alone, ${beside} ms beside ${STUCK_READERS} stuck readers and ${HALF_FRAMES} half frames, ${after} ms after; ${verdict.acked} records acked`
+    )
     await broker.kill('SIGKILL')
     const next = await spawnBroker(t, { dataDir: broker.dataDir, variant })
     assert.deepEqual(judge(load.sent, await readTopics(next, topics), load.read).anomalies, [])

@@ -17,7 +17,11 @@ const oneShard = { engine: 'uws', shards: 1 } as const
 const topics: readonly LoadTopic[] = [{ name: 'alpha', partitions: 3 }]
 
 /** Loads until the fault has struck and records are acknowledged again; judges before and after a kill −9. */
-async function loadThrough(t: TestContext, faults: string, hasStruck: (load: CrashLoad, broker: SpawnedBroker) => boolean): Promise<CrashLoad> {
+async function loadThrough(
+  t: TestContext,
+  faults: string,
+  hasStruck: (load: CrashLoad, broker: SpawnedBroker) => boolean
+): Promise<CrashLoad> {
   t.diagnostic(replayLine(seed, FILE))
   const broker = await spawnBroker(t, { variant: oneShard, env: { MILLRACE_FAULTS: faults } })
   await createTopics(broker, topics)
@@ -39,9 +43,15 @@ async function loadThrough(t: TestContext, faults: string, hasStruck: (load: Cra
   assert.deepEqual(judge(load.sent, running, load.read).anomalies, [])
   await broker.kill('SIGKILL')
   const next = await spawnBroker(t, { dataDir: broker.dataDir, variant: oneShard })
-  const verdict = judge(load.sent, await readTopics(next, topics), running.flatMap((part: PartitionContents) => part.records))
+  const verdict = judge(
+    load.sent,
+    await readTopics(next, topics),
+    running.flatMap((part: PartitionContents) => part.records)
+  )
   assert.deepEqual(verdict.anomalies, [])
-  t.diagnostic(`${verdict.acked} records acked, 0 lost; ${verdict.unknown} unknown, ${verdict.unknownFound} of them in the log; ${verdict.refused} refused`)
+  t.diagnostic(
+    `${verdict.acked} records acked, 0 lost; ${verdict.unknown} unknown, ${verdict.unknownFound} of them in the log; ${verdict.refused} refused`
+  )
   return load
 }
 
@@ -58,21 +68,38 @@ describe('a device that fails under load', () => {
   ]
   for (const fault of failures) {
     it(`(${fault}) stops the acks until the shard has recovered; nothing acknowledged is lost`, async t => {
-      const load = await loadThrough(t, `0/${fault}`, (_, broker) => broker.logs.some(line => line['msg'] === 'shard ended'))
-      const failed = load.refusals.filter(({ text }) => text === 'WRITE_FAILED' || /the log of shard 0 failed/.test(text))
+      const load = await loadThrough(t, `0/${fault}`, (_, broker) =>
+        broker.logs.some(line => line['msg'] === 'shard ended')
+      )
+      const failed = load.refusals.filter(
+        ({ text }) => text === 'WRITE_FAILED' || /the log of shard 0 failed/.test(text)
+      )
       assert.ok(failed.length > 0, 'the requests of the failed group were told so')
-      assert.ok(failed.every(({ told }) => told === 'unknown'), 'and that their outcome is unknown')
+      assert.ok(
+        failed.every(({ told }) => told === 'unknown'),
+        'and that their outcome is unknown'
+      )
       for (const { protocol, status } of failed) assert.equal(status, protocol === 'http' ? 500 : 0)
     })
   }
 })
 
 describe('a disk that is full for a while under load', () => {
-  for (const fault of ['group.write:100-120=ENOSPC', 'group.write:100-105=short-ENOSPC', 'slot.create:2-20=ENOSPC', 'slot.header-write:2-9=ENOSPC']) {
+  for (const fault of [
+    'group.write:100-120=ENOSPC',
+    'group.write:100-105=short-ENOSPC',
+    'slot.create:2-20=ENOSPC',
+    'slot.header-write:2-9=ENOSPC'
+  ]) {
     it(`(${fault}) refuses what it cannot take, keeps the rest, and goes on by itself`, async t => {
-      const isFull = ({ text }: { text: string }): boolean => text === 'DISK_FULL' || /^unavailable: the disk .* is full/.test(text)
+      const isFull = ({ text }: { text: string }): boolean =>
+        text === 'DISK_FULL' || /^unavailable: the disk .* is full/.test(text)
       const load = await loadThrough(t, `0/${fault}`, ({ refusals }) => refusals.some(isFull))
-      assert.deepEqual(load.refusals.filter(refusal => !isFull(refusal)), [], 'nothing else was refused: the shard stayed up')
+      assert.deepEqual(
+        load.refusals.filter(refusal => !isFull(refusal)),
+        [],
+        'nothing else was refused: the shard stayed up'
+      )
       for (const { protocol, status, told } of load.refusals) {
         if (protocol === 'http') assert.deepEqual([status, told], [507, 'refused'])
       }
@@ -106,14 +133,21 @@ describe('a full disk, one request after the other', () => {
     await createTopics(broker, topics)
     const client = await connectEs01(broker.es01)
     t.after(() => client.destroy())
-    const full = 'unavailable: the disk of the data directory is full: nothing was written; produce works again when there is room'
+    const full = 'unavailable: the disk of the data directory is full; produce works again when there is room'
     assert.deepEqual(await produceHttp(broker, 'a'), [200, 0])
     assert.equal(await produceEs01(client, 'b'), 1)
     assert.deepEqual(await produceHttp(broker, 'c'), [507, 'DISK_FULL', 'no'])
     assert.equal(await produceEs01(client, 'd'), full)
     const [read] = await readTopics(broker, [{ name: 'alpha', partitions: 1 }])
-    assert.deepEqual(read?.records.map(record => record.value), [makeValue('a', 40), makeValue('b', 40)])
-    assert.equal((await fetch(`${broker.url}/readyz`)).status, 200, 'a full disk is no reason to send readers elsewhere')
+    assert.deepEqual(
+      read?.records.map(record => record.value),
+      [makeValue('a', 40), makeValue('b', 40)]
+    )
+    assert.equal(
+      (await fetch(`${broker.url}/readyz`)).status,
+      200,
+      'a full disk is no reason to send readers elsewhere'
+    )
     assert.deepEqual(await produceHttp(broker, 'e'), [507, 'DISK_FULL', 'no'])
     assert.equal(await produceEs01(client, 'f'), 2)
     assert.deepEqual(await produceHttp(broker, 'g'), [200, 3])
@@ -122,6 +156,9 @@ describe('a full disk, one request after the other', () => {
     assert.deepEqual(await broker.kill('SIGTERM'), { code: 0, signal: null })
     const next = await spawnBroker(t, { dataDir: broker.dataDir, variant: oneShard })
     const [after] = await readTopics(next, [{ name: 'alpha', partitions: 1 }])
-    assert.deepEqual(after?.records.map(record => record.value), ['a', 'b', 'f', 'g'].map(id => makeValue(id, 40)))
+    assert.deepEqual(
+      after?.records.map(record => record.value),
+      ['a', 'b', 'f', 'g'].map(id => makeValue(id, 40))
+    )
   })
 })

@@ -41,7 +41,18 @@ describe('the judge of the crash tests', () => {
   })
 
   it('takes the tail of a log for what it is', () => {
-    assert.deepEqual(judge([sent('b', 8)], [log([at(7, 'b')].map(record => ({ ...record, offset: 8 })), 8)]).anomalies, [])
+    assert.deepEqual(
+      judge(
+        [sent('b', 8)],
+        [
+          log(
+            [at(7, 'b')].map(record => ({ ...record, offset: 8 })),
+            8
+          )
+        ]
+      ).anomalies,
+      []
+    )
   })
 
   /** Doctored: what is wrong, and the kinds that must be found; no others may. */
@@ -104,7 +115,11 @@ describe('the judge of the crash tests', () => {
   for (const { claim, kinds, ...case_ } of doctored) {
     it(`finds ${claim}`, () => {
       const { anomalies } = judge(case_.sent ?? history, case_.contents ?? [log(truth)], case_.read)
-      assert.deepEqual(anomalies.map(anomaly => anomaly.kind).sort(), [...kinds].sort(), JSON.stringify(anomalies, null, 1))
+      assert.deepEqual(
+        anomalies.map(anomaly => anomaly.kind).sort(),
+        [...kinds].sort(),
+        JSON.stringify(anomalies, null, 1)
+      )
     })
   }
 

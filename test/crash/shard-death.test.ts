@@ -6,7 +6,14 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { spawnBroker, waitFor, type SpawnedBroker } from '../support/broker.ts'
-import { CrashLoad, createTopics, postJson, readTopics, type LoadOptions, type LoadTopic } from '../support/crash-load.ts'
+import {
+  CrashLoad,
+  createTopics,
+  postJson,
+  readTopics,
+  type LoadOptions,
+  type LoadTopic
+} from '../support/crash-load.ts'
 import { seed } from '../support/crash-run.ts'
 import { judge } from '../support/history.ts'
 import { replayLine } from '../support/log-random.ts'
@@ -60,7 +67,10 @@ describe('a bug that ends one of three shards under load', () => {
       await createTopics(broker, topics)
       const load = await CrashLoad.start(broker, pinnedLoad())
       const ended = timeOf(await broker.waitForLog(line => line['msg'] === 'shard ended'))
-      const back = await waitFor('the shard to be ready again', async () => (await readyz(broker)).status === 200 && Date.now())
+      const back = await waitFor(
+        'the shard to be ready again',
+        async () => (await readyz(broker)).status === 200 && Date.now()
+      )
       // Its partition is written again, and the others still are.
       const refusedBefore = load.refusals.length
       const again = await waitFor('acknowledgements of every partition', () => {
@@ -78,7 +88,11 @@ describe('a bug that ends one of three shards under load', () => {
       const others = load.acks.filter(ack => !dead.has(ack.partition))
       const during = others.filter(ack => ack.atMs >= ended && ack.atMs <= back)
       assert.equal(new Set(during.map(ack => ack.partition)).size, 2, 'both other shards acknowledged in the meantime')
-      const silenceMs = longestSilenceMs(others.map(ack => ack.atMs), ended - 200, again)
+      const silenceMs = longestSilenceMs(
+        others.map(ack => ack.atMs),
+        ended - 200,
+        again
+      )
       assert.ok(silenceMs < 1000, `the other shards fell silent for ${silenceMs} ms`)
 
       assertTruthful(load)
@@ -101,18 +115,55 @@ function assertTruthful(load: CrashLoad): void {
       assert.equal(text, told === 'refused' ? 'SHARD_DOWN' : 'SHARD_DIED')
       continue
     }
-    const words = told === 'refused' ? 'is not running; it is being restarted' : 'stopped while the request was in progress'
+    const words =
+      told === 'refused'
+        ? 'is not running; it is being restarted'
+        : 'stopped while the request was in progress (written: unknown)'
     assert.equal(text, `unavailable: shard ${DEAD} ${words}`)
   }
   for (const protocol of ['es01', 'http']) {
-    assert.ok(load.refusals.some(refusal => refusal.protocol === protocol), `requests over ${protocol} were caught`)
+    assert.ok(
+      load.refusals.some(refusal => refusal.protocol === protocol),
+      `requests over ${protocol} were caught`
+    )
   }
 }
+
+describe('requests over several shards, one of which fails', () => {
+  for (const fault of [
+    'group.write:100=bug',
+    'group.sync:100=bug',
+    'group.sync:100=EIO',
+    'group.write:100-110=ENOSPC'
+  ]) {
+    it(`(${fault}) are told no only if nothing of them was written`, async t => {
+      t.diagnostic(replayLine(seed, FILE))
+      const broker = await spawnBroker(t, { variant: threeShards, env: { MILLRACE_FAULTS: `${DEAD}/${fault}` } })
+      await createTopics(broker, topics)
+      const options = { ...pinnedLoad(), isPinned: false, scattered: 1, httpProducers: 6 }
+      const load = await CrashLoad.start(broker, options)
+      await waitFor('the fault', () => load.refusals.length > 0, 20_000)
+      const before = load.acks.length
+      await waitFor('acknowledgements after it', () => load.acks.length > before + 50, 20_000)
+      await load.stop()
+      await waitFor('the shard to be back', async () => (await readyz(broker)).status === 200)
+      const verdict = judge(load.sent, await readTopics(broker, topics), load.read)
+      assert.deepEqual(verdict.anomalies, [])
+      assert.ok(verdict.unknown > 0, 'some were written in part')
+      t.diagnostic(
+        `${verdict.acked} records acked; ${verdict.unknown} unknown, ${verdict.unknownFound} of them in the log; ${verdict.refused} refused`
+      )
+    })
+  }
+})
 
 describe('a shard that dies of every restart', () => {
   it('is restarted with growing waits, then stays red and says why, while the others go on', async t => {
     t.diagnostic(replayLine(seed, FILE))
-    const broker = await spawnBroker(t, { variant: threeShards, env: { MILLRACE_FAULTS: `${DEAD}+/group.sync:20=bug` } })
+    const broker = await spawnBroker(t, {
+      variant: threeShards,
+      env: { MILLRACE_FAULTS: `${DEAD}+/group.sync:20=bug` }
+    })
     await createTopics(broker, topics)
     const load = await CrashLoad.start(broker, pinnedLoad())
     await broker.waitForLog(line => line['msg'] === 'shard stays down: it needs an operator', 30_000)
@@ -130,7 +181,10 @@ describe('a shard that dies of every restart', () => {
     assert.equal(healthz.status, 200)
 
     const dead = load.refusals[0]?.partition ?? -1
-    const refused = await postJson(`${broker.url}/topics/alpha/produce`, `{"records":[{"value":"v","partition":${dead}}]}`)
+    const refused = await postJson(
+      `${broker.url}/topics/alpha/produce`,
+      `{"records":[{"value":"v","partition":${dead}}]}`
+    )
     assert.equal(refused.status, 503)
     const body = refused.body as { error: string; code: string; written: string }
     assert.deepEqual([body.code, body.written], ['NOT_READY', 'no'])
@@ -138,7 +192,10 @@ describe('a shard that dies of every restart', () => {
     const read = await fetch(`${broker.url}/topics/alpha/consume?partition=${dead}&offset=0`)
     assert.equal(read.status, 503)
     // Topics are made while a shard is down; of three with one partition each, one lies there.
-    await createTopics(broker, ['x', 'y', 'z'].map(name => ({ name, partitions: 1 })))
+    await createTopics(
+      broker,
+      ['x', 'y', 'z'].map(name => ({ name, partitions: 1 }))
+    )
     const described = await Promise.all(['x', 'y', 'z'].map(name => fetch(`${broker.url}/topics/${name}`)))
     assert.deepEqual(described.map(answer => answer.status).sort(), [200, 200, 503])
 
@@ -146,7 +203,8 @@ describe('a shard that dies of every restart', () => {
     const starts = timesOf(broker, 'shard recovered its log').slice(1)
     assert.deepEqual([ends.length, starts.length], [6, 5])
     const waits = starts.map((start, i) => start - (ends[i] ?? 0))
-    for (const [i, atLeastMs] of [0, 100, 400, 1600, 6400].entries()) assert.ok((waits[i] ?? 0) >= atLeastMs, `wait ${i}: ${waits[i]} ms`)
+    for (const [i, atLeastMs] of [0, 100, 400, 1600, 6400].entries())
+      assert.ok((waits[i] ?? 0) >= atLeastMs, `wait ${i}: ${waits[i]} ms`)
     t.diagnostic(`red after 6 deaths; waits ${waits.join(', ')} ms`)
 
     // The operator restarts the process: nothing that was acknowledged on that shard is lost.

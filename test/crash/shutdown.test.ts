@@ -62,9 +62,15 @@ describe('SIGTERM under load', () => {
       const next = await spawnBroker(t, { dataDir: broker.dataDir, variant })
       const verdict = judge(running.sent, await readTopics(next, topics), running.read)
       assert.deepEqual(verdict.anomalies, [])
-      t.diagnostic(`exit 0 after ${ms} ms; ${verdict.acked} records acked, 0 lost; ${verdict.unknown} without an answer, ${verdict.unknownFound} of them in the log`)
+      t.diagnostic(
+        `exit 0 after ${ms} ms; ${verdict.acked} records acked, 0 lost; ${verdict.unknown} without an answer, ${verdict.unknownFound} of them in the log`
+      )
       const report = next.logs.find(line => line['msg'] === 'shard recovered its log')
-      assert.deepEqual([report?.['cutGroups'], report?.['copiedGroups']], [0, 0], 'the logs were sealed: nothing was in doubt')
+      assert.deepEqual(
+        [report?.['cutGroups'], report?.['copiedGroups']],
+        [0, 0],
+        'the logs were sealed: nothing was in doubt'
+      )
     })
   }
 
@@ -81,7 +87,13 @@ describe('SIGTERM under load', () => {
       assert.deepEqual([code, ms < 2500], [0, true], `exit ${code} after ${ms} ms`)
       const next = await spawnBroker(t, { dataDir: broker.dataDir, variant })
       const contents = await readTopics(next, [{ name: 'alpha', partitions: 3 }])
-      assert.deepEqual(judge(running.sent.filter(({ topic }) => topic === 'alpha'), contents).anomalies, [])
+      assert.deepEqual(
+        judge(
+          running.sent.filter(({ topic }) => topic === 'alpha'),
+          contents
+        ).anomalies,
+        []
+      )
     })
   }
 })
@@ -128,13 +140,22 @@ describe('a second signal', () => {
       if (first === second) assert.ok(ms >= 500, `an echo after ${ms} ms was taken for a second signal`)
       const next = await spawnBroker(t, { dataDir: broker.dataDir, variant })
       const contents = await readTopics(next, [{ name: 'alpha', partitions: 3 }])
-      assert.deepEqual(judge(running.sent.filter(({ topic }) => topic === 'alpha'), contents).anomalies, [])
+      assert.deepEqual(
+        judge(
+          running.sent.filter(({ topic }) => topic === 'alpha'),
+          contents
+        ).anomalies,
+        []
+      )
     })
   }
 })
 
 /** Starts a broker and sends SIGTERM after that long, wherever it is by then. */
-async function startAndStop(dataDir: string, delayMs: number): Promise<{ code: number | null; signal: string | null; wasReady: boolean }> {
+async function startAndStop(
+  dataDir: string,
+  delayMs: number
+): Promise<{ code: number | null; signal: string | null; wasReady: boolean }> {
   const main = fileURLToPath(new URL('../../dist/src/main.js', import.meta.url))
   const flags = ['--data-dir', dataDir, '--bind', '127.0.0.1:0', '--journal-fill-ahead-bytes', '0', '--shards', '3']
   const child = spawn(process.execPath, [main, 'serve', ...flags], { stdio: ['ignore', 'ignore', 'pipe'] })

@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { once } from 'node:events'
 import { test, type TestContext } from 'node:test'
+import type { Es01Client, ProduceResult } from '../../src/client/es01/client.ts'
 import { encodeConsumeFrame } from '../../src/wire/es01/consume.ts'
 import { spawnBroker, startBroker, variants, waitFor } from '../support/broker.ts'
 import { greetRaw, offsetsOf, openClient, range, readAll } from '../support/es01-session.ts'
@@ -27,12 +28,12 @@ for (const variant of variants.filter(({ engine, shards }) => engine === 'uws' |
 
     // 6 connections × 30 requests × 128 KiB at once, half of them over all shards, and HTTP between them.
     const value = Buffer.alloc(4096, 'v')
-    const produce = (writer: number, i: number) => {
+    const produce = (client: Es01Client, writer: number, i: number): Promise<ProduceResult[]> => {
       const topic = topics[i % 2] ?? ''
       const records = range(32).map(j => ({ key: `${writer}.${i}`, value, partition: i % 4 < 2 ? writer % 3 : j % 3 }))
-      return clients[writer]?.produce(topic, records) ?? []
+      return client.produce(topic, records)
     }
-    const overEs01 = range(6).map(writer => Promise.all(range(30).map(i => produce(writer, i))))
+    const overEs01 = clients.map((client, writer) => Promise.all(range(30).map(i => produce(client, writer, i))))
     const overHttp = range(24).map(i =>
       api.produce(
         'left',

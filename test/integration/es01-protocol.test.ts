@@ -4,10 +4,22 @@ import { test } from 'node:test'
 import { encodeConsumeFrame } from '../../src/wire/es01/consume.ts'
 import { encodeFrame, opcodes } from '../../src/wire/es01/frame.ts'
 import { encodeHello } from '../../src/wire/es01/handshake.ts'
-import { decodeProduced, encodeProduceFrame, type ProduceRecord } from '../../src/wire/es01/produce-frame.ts'
+import {
+  decodeProduced,
+  encodeProduceFrame,
+  type ProduceRecord,
+  type ProduceResult
+} from '../../src/wire/es01/produce-frame.ts'
 import { startBroker } from '../support/broker.ts'
 import { greetRaw, offsetsOf, openClient, openRaw, range, readAll } from '../support/es01-session.ts'
 import { HttpApi } from '../support/http-api.ts'
+
+/** The results in an answer to a produce. */
+function resultsOf(payload: Buffer): ProduceResult[] {
+  const results = decodeProduced(payload)
+  assert.ok(typeof results !== 'string', String(results))
+  return results
+}
 
 const u16 = (value: number): Buffer => Buffer.from([value >>> 8, value & 0xff])
 
@@ -112,7 +124,7 @@ test('a request that cannot be carried out', async t => {
     assert.deepEqual(await api.ends('strict'), [0, 0, 0])
     client.send(encodeProduceFrame(77, 'strict', [good]))
     const answer = await client.frame()
-    assert.deepEqual([answer.id, decodeProduced(answer.payload)], [77, [{ partition: 0, offset: 0, duplicate: false }]])
+    assert.deepEqual([answer.id, resultsOf(answer.payload)], [77, [{ partition: 0, offset: 0, duplicate: false }]])
   })
   await t.test('an empty produce is answered by no results', async () => {
     client.send(encodeProduceFrame(78, 'strict', []))
@@ -120,7 +132,7 @@ test('a request that cannot be carried out', async t => {
   })
   await t.test('bytes behind a payload are ignored', async () => {
     client.send(encodeFrame(79, opcodes.produce, Buffer.concat([produce([good]).subarray(9), Buffer.from('more')])))
-    assert.deepEqual(decodeProduced((await client.frame()).payload), [{ partition: 0, offset: 1, duplicate: false }])
+    assert.deepEqual(resultsOf((await client.frame()).payload), [{ partition: 0, offset: 1, duplicate: false }])
   })
 
   const lies: readonly (readonly [string, string])[] = [
@@ -199,7 +211,7 @@ for (const shards of [1, 3] as const) {
       const frames = range(50).map(i => encodeProduceFrame(i, 'pipe', [{ value: `last ${i}`, partition: 1 }]))
       client.socket.end(Buffer.concat(frames))
       const answers = await client.frames(50)
-      const results = answers.sort((a, b) => a.id - b.id).flatMap(answer => decodeProduced(answer.payload))
+      const results = answers.sort((a, b) => a.id - b.id).flatMap(answer => resultsOf(answer.payload))
       assert.deepEqual(
         results,
         range(50).map(i => ({ partition: 1, offset: before + i, duplicate: false }))

@@ -100,7 +100,7 @@ export async function spawnBroker(t: TestContext, options: SpawnOptions = {}): P
   const child = spawn(process.execPath, [`${root}dist/src/main.js`, 'serve', ...args], {
     cwd: root,
     stdio: ['ignore', 'ignore', 'pipe'],
-    env: { ...process.env, ...options.env }
+    env: childEnvironment(options.env)
   })
   t.after(() => end(child))
   const log = new LogLines(child)
@@ -131,7 +131,7 @@ export async function runMillrace(
   const child = spawn(process.execPath, [`${root}dist/src/main.js`, ...args], {
     cwd: options.cwd ?? root,
     stdio: ['ignore', 'pipe', 'pipe'],
-    env: { ...process.env, ...options.env }
+    env: childEnvironment(options.env)
   })
   const stdout: Buffer[] = []
   const stderr: Buffer[] = []
@@ -208,6 +208,12 @@ async function end(child: ChildProcess): Promise<void> {
   const exited = once(child, 'exit')
   child.kill('SIGKILL')
   await exited
+}
+
+/** What a child gets: this process's environment without the test variables, which a broker would refuse as unknown. */
+function childEnvironment(further: Readonly<Record<string, string>> | undefined): NodeJS.ProcessEnv {
+  const { MILLRACE_SEED: _seed, MILLRACE_LONG: _long, ...rest } = process.env
+  return { ...rest, ...further }
 }
 
 function variantFlags(variant: Variant | undefined): ConfigInput['flags'] {

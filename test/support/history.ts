@@ -90,7 +90,10 @@ export function judge(
   const sentValues = new Set(sent.map(record => record.value))
   for (const [value, place] of byValue) {
     if (sentValues.has(value)) continue
-    note('foreign', `${where(place)}: ${isIntact(value) ? 'an intact value' : 'a damaged value'} that nobody sent: ${short(value)}`)
+    note(
+      'foreign',
+      `${where(place)}: ${isIntact(value) ? 'an intact value' : 'a damaged value'} that nobody sent: ${short(value)}`
+    )
   }
   const counts = { acked: 0, refused: 0, unknown: 0 }
   let unknownFound = 0
@@ -169,14 +172,16 @@ function judgeSingleValues(
   for (const record of read) {
     const present = valuesOf(record).get(record.offset)
     if (present === undefined) note('unread', `${where(record)} was read and is gone: ${short(record.value)}`)
-    else if (present !== record.value) note('two values', `${where(record)} was read as ${short(record.value)}, now ${short(present)}`)
+    else if (present !== record.value)
+      note('two values', `${where(record)} was read as ${short(record.value)}, now ${short(present)}`)
   }
   const told = new Map<string, string>()
   for (const record of sent) {
     if (record.told !== 'acked') continue
     const place = where(record)
     const other = told.get(place)
-    if (other !== undefined) note('two values', `${place} was acknowledged for ${short(other)} and for ${short(record.value)}`)
+    if (other !== undefined)
+      note('two values', `${place} was acknowledged for ${short(other)} and for ${short(record.value)}`)
     told.set(place, record.value)
   }
 }

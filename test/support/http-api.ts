@@ -7,6 +7,8 @@ import { test, type TestContext } from 'node:test'
 import { startBroker, variants, type BrokerOptions, type TestBroker, type Variant } from './broker.ts'
 
 const jsonType = { 'content-type': 'application/json' }
+/** Throws where fetch would put U+FFFD in silence: an answer must be UTF-8 itself. */
+const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 export interface HttpAnswer {
   readonly status: number
@@ -74,7 +76,7 @@ export class HttpApi {
   ): Promise<HttpAnswer> {
     const init = body === undefined ? { method } : { method, headers, body }
     const response = await fetch(this.url + path, init)
-    return { status: response.status, text: await response.text(), headers: response.headers }
+    return { status: response.status, text: strictUtf8.decode(await response.arrayBuffer()), headers: response.headers }
   }
 
   get(path: string): Promise<HttpAnswer> {

@@ -4,13 +4,17 @@
  */
 import { assert } from '../../src/base/assert.ts'
 import type { BackgroundJobs, JobHandlers, Task } from '../../src/background/jobs.ts'
+import { moved } from '../../src/background/moved.ts'
 import { ProduceScanner } from '../../src/wire/json/produce-scanner.ts'
 import { scanProduce } from './scan-produce.ts'
 
 const scanner = new ProduceScanner()
 
 const handlers: JobHandlers<BackgroundJobs> = {
-  'scan-produce': value => scanProduce(scanner, value)
+  scanProduce: value => {
+    const result = scanProduce(scanner, value)
+    return result.kind === 'scanned' && result.memory !== null ? moved(result, [result.memory]) : result
+  }
 }
 
 /** Called by the pool. @throws whatever the job throws. */

@@ -1,7 +1,8 @@
 /**
- * The job `scan-produce` (background/produce-scan.ts). Background thread.
- * It reads the body where it lies, in memory shared with the main thread, and must not write to it.
+ * The job `scanProduce` (background/produce-scan.ts). Background thread.
+ * It is given the body's memory and frees it; the memory of the records goes with the result.
  */
+import { freeMemory } from '../../src/background/free-memory.ts'
 import { refusalOf } from '../../src/background/produce-scan.ts'
 import type { ScanProduceResult, ScanProduceValue } from '../../src/background/produce-scan.ts'
 import { packRecords } from '../../src/background/scanned-records.ts'
@@ -15,5 +16,6 @@ export function scanProduce(scanner: ProduceScanner, { body, length }: ScanProdu
     return packRecords(scanner)
   } finally {
     scanner.release()
+    freeMemory(body)
   }
 }

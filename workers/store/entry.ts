@@ -35,7 +35,7 @@ function start({ dataDir }: StoreThreadStart): void {
   } catch (error) {
     if (!(error instanceof StoreOpenError)) throw error
     const { code, message, cause } = error
-    if (cause !== undefined) reply({ kind: 'log', level: 'warn', fields: { cause: describe(cause) }, message })
+    if (cause !== undefined) reply({ kind: 'log', level: 'debug', fields: { cause: describe(cause) }, message })
     reply({ kind: 'refused', code, message })
   }
 }

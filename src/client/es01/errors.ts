@@ -21,11 +21,13 @@ export class Es01Error extends Error {
   }
 }
 
-/** Opening words of error frames after which the records may be in the log nevertheless. */
-const UNKNOWN_OUTCOMES = ['unavailable', 'internal error']
+/** What the broker appends to a message when records may be in the log nevertheless. */
+const WRITTEN_NOTE = /\(written: (yes|unknown)\)$/
 
 /** @returns the error of an error frame: its message tells whether anything may have been written. */
 export function refusal(message: string): Es01Error {
-  const written = UNKNOWN_OUTCOMES.some(words => message.startsWith(words)) ? 'unknown' : 'no'
-  return new Es01Error('refused', written, message)
+  const note = WRITTEN_NOTE.exec(message)?.[1]
+  // A bug of the broker is known to nobody in detail, so its outcome is not either.
+  const isUnknown = note === 'unknown' || message.startsWith('internal error')
+  return new Es01Error('refused', note === 'yes' ? 'yes' : isUnknown ? 'unknown' : 'no', message)
 }

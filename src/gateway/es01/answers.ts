@@ -37,7 +37,9 @@ const header = Buffer.alloc(32)
 /** @returns the message of an error frame. */
 export function errorMessage(error: BrokerError): string {
   const { es01 } = error.spec
-  return error.message.startsWith(es01) ? error.message : `${es01}: ${error.message}`
+  const text = error.message.startsWith(es01) ? error.message : `${es01}: ${error.message}`
+  // A frame has no field for it, and nothing written is what an error says by default.
+  return error.written === 'no' || error.code === 'INTERNAL' ? text : `${text} (written: ${error.written})`
 }
 
 function addErrorFrame(outbox: Outbox, requestId: number, message: string): void {

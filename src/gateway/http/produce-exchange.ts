@@ -3,11 +3,11 @@
  *
  *   small   body whole ─▶ scan ─▶ submit ─▶ taken: body given back ─▶ results or refusal
  *                                   └─ full: body kept under the budget, in line, scanned again when there is room
- *   large   body whole, in shared memory ─▶ scan on another thread ─▶ body given back ─▶ its turn ─▶ submit ─▶ …
- *                                                                         └─ full: the decoded records wait in line
+ *   large   body whole ─▶ moved to another thread, scanned there ─▶ body given back ─▶ its turn ─▶ submit ─▶ …
+ *                                                                       └─ full: the decoded records wait in line
  *
  * The records of a small body lie in it while they are submitted, so a scan and its submit are one step and never
- * interleave with another's. A body that another thread reads stays charged until that thread is done, also when its
+ * interleave with another's. A body that another thread has stays charged until that thread is done, also when its
  * client has left. Both ways give the same answers.
  */
 import { refusalOf, scannedBytesMax } from '../../background/produce-scan.ts'
@@ -45,11 +45,10 @@ class ProduceExchange implements BodyConsumer, ProduceCaller, ReplyWatcher, Step
   #answerBytes = 0
 
   constructor(exchange: Exchange) {
-    const { settings, requestBudget, offload } = exchange.services
-    const { contentLength } = exchange.head
+    const { settings, requestBudget } = exchange.services
     this.#exchange = exchange
     this.lane = exchange.name
-    this.body = new Body(contentLength, settings.maxRequestBodyBytes, requestBudget, this, offload?.bodyBytesMin)
+    this.body = new Body(exchange.head.contentLength, settings.maxRequestBodyBytes, requestBudget, this)
     exchange.reply.watcher = this
   }
 
@@ -57,7 +56,7 @@ class ProduceExchange implements BodyConsumer, ProduceCaller, ReplyWatcher, Step
     const { scanOrder } = this.#exchange.services
     this.#length = length
     try {
-      if (this.#scanElsewhere()) return
+      if (this.#scanElsewhere(bytes)) return
       if (scanOrder.hasAhead(this.lane)) {
         this.#keep(bytes)
         this.isReady = true
@@ -74,20 +73,21 @@ class ProduceExchange implements BodyConsumer, ProduceCaller, ReplyWatcher, Step
 
   /**
    * Hands a large body to another thread.
-   * @returns false for a small body; also if there is no memory for what the scan makes: it is here, so it is scanned here.
+   * @returns false for a small body; also if there is no memory for the way there and back: it is here, so it is scanned here.
    * @throws BrokerError OVERLOADED
    */
-  #scanElsewhere(): boolean {
+  #scanElsewhere(bytes: Buffer): boolean {
     const { offload, requestBudget, scanOrder } = this.#exchange.services
-    const body = this.body.shared
-    if (offload === null || body === null) return false
-    const resultBytes = scannedBytesMax(this.#length)
-    if (!requestBudget.tryReserve(resultBytes)) return false
+    const length = this.#length
+    if (offload === null || length < offload.bodyBytesMin) return false
+    const body = this.body.keep(bytes)?.buffer
+    const resultBytes = scannedBytesMax(length)
+    if (body === undefined || !requestBudget.tryReserve(resultBytes)) return false
     this.#scannedBytes = resultBytes
     scanOrder.enter(this)
     this.#scan = new AbortController()
     void offload.pool
-      .run('scan-produce', { body, length: this.#length }, this.#scan.signal)
+      .run('scanProduce', { body, length }, { signal: this.#scan.signal, moves: [body] })
       .then(result => this.#takeScan(result))
       .catch((error: unknown) => (this.#refusal = error))
       .then(() => this.#endScan())
@@ -119,7 +119,7 @@ class ProduceExchange implements BodyConsumer, ProduceCaller, ReplyWatcher, Step
   proceed(): void {
     try {
       if (this.#exchange.reply.isClosed) this.#release()
-      else if (this.#refusal !== null) throw this.#refusal
+      else if (this.#refusal !== null) this.#fail(this.#refusal)
       else this.#submitOrWait(this.#kept)
     } catch (error) {
       this.#fail(error)
@@ -184,6 +184,7 @@ class ProduceExchange implements BodyConsumer, ProduceCaller, ReplyWatcher, Step
   #release(): void {
     const bytes = this.#scannedBytes
     this.#kept = null
+    this.#scanned?.free()
     this.#scanned = null
     this.#scannedBytes = 0
     this.body.release()
@@ -210,7 +211,7 @@ class ProduceExchange implements BodyConsumer, ProduceCaller, ReplyWatcher, Step
   }
 
   onReplyClosed(): void {
-    // What another thread reads is not given back before it is done; a scan that has not begun is taken back now.
+    // What another thread has is not given back before it is done; a scan that has not begun is taken back now.
     if (this.#scan !== null) this.#scan.abort()
     else this.#release()
     this.#releaseAnswer()

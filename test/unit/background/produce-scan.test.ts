@@ -1,8 +1,8 @@
-/** Bodies scanned by the job `scan-produce` against the same bodies scanned in place: same verdict, same words, same records. */
+/** Bodies scanned by the job `scanProduce` against the same bodies scanned in place: same verdict, same words, same records. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { refusalOf, scannedBytesMax } from '../../../src/background/produce-scan.ts'
-import type { ScanProduceResult } from '../../../src/background/produce-scan.ts'
+import type { ScanProduceResult, ScanProduceValue } from '../../../src/background/produce-scan.ts'
 import { packRecords, ScannedRecords } from '../../../src/background/scanned-records.ts'
 import { copied } from '../../../src/base/copy.ts'
 import { BrokerError, errorCodeOf } from '../../../src/model/errors.ts'
@@ -15,9 +15,9 @@ import { openPool } from './pool-tools.ts'
 
 const LEAD = 8
 
-/** A body in memory that another thread can read, with bytes behind it that are not part of it. */
-function share(body: Buffer): { body: SharedArrayBuffer; length: number } {
-  const memory = new SharedArrayBuffer(body.length + 5)
+/** A body in memory of its own, with bytes behind it that are not part of it. */
+function own(body: Buffer): { body: ArrayBuffer; length: number } {
+  const memory = new ArrayBuffer(body.length + 5)
   const view = Buffer.from(memory)
   body.copy(view)
   view.fill('"}]', body.length)
@@ -64,7 +64,7 @@ describe('a produce body that another thread scans', () => {
     for (let round = 0; round < 5000; round++) {
       const body = maker.make()
       const expected = inPlace(scanner, body)
-      const result = scanProduce(other, share(body))
+      const result = scanProduce(other, own(body))
       assert.deepEqual(elsewhere(result), expected, `${replay}\nround ${round}: ${body.toString('latin1')}`)
       if (result.kind === 'scanned') assert.ok((result.memory?.byteLength ?? 0) <= scannedBytesMax(body.length))
       const verdict = 'code' in expected ? String(expected.code) : 'sound'
@@ -82,8 +82,10 @@ describe('a produce body that another thread scans', () => {
     const maker = new BodyMaker(random)
     const scanner = new ProduceScanner()
     const { pool } = openPool(t, { jobsMax: 300 })
+    const run = (value: ScanProduceValue): Promise<ScanProduceResult> =>
+      pool.run('scanProduce', value, { moves: [value.body] })
     const bodies = Array.from({ length: 300 }, () => maker.make())
-    const results = await Promise.all(bodies.map(body => pool.run('scan-produce', share(body))))
+    const results = await Promise.all(bodies.map(body => run(own(body))))
     for (const [i, body] of bodies.entries()) {
       assert.deepEqual(elsewhere(results[i] as ScanProduceResult), inPlace(scanner, body), body.toString('latin1'))
     }
@@ -91,7 +93,7 @@ describe('a produce body that another thread scans', () => {
 
   test('keeps a partition of 32 bits apart from none', () => {
     const body = '{"records":[{"value":"a","partition":4294967295},{"value":"b"},{"value":"","partition":2147483648}]}'
-    const result = scanProduce(new ProduceScanner(), share(Buffer.from(body)))
+    const result = scanProduce(new ProduceScanner(), own(Buffer.from(body)))
     assert(result.kind === 'scanned')
     const records = new ScannedRecords(result)
     assert.deepEqual(
@@ -103,7 +105,7 @@ describe('a produce body that another thread scans', () => {
   test('with more records than a request may have is counted, and needs no memory', () => {
     const over = limits.requestRecordsMax + 7
     const body = Buffer.from(`{"records":[${'{"value":""},'.repeat(over - 1)}{"value":""}]}`)
-    const result = scanProduce(new ProduceScanner(), share(body))
+    const result = scanProduce(new ProduceScanner(), own(body))
     assert(result.kind === 'scanned')
     assert.deepEqual([result.count, result.memory], [over, null])
     const records = new ScannedRecords(result)
@@ -114,7 +116,7 @@ describe('a produce body that another thread scans', () => {
   test('with as many of the smallest records as fit needs no more memory than was set aside', () => {
     for (const count of [0, 1, 2, 1000, limits.requestRecordsMax]) {
       const body = Buffer.from(`{"records":[${Array.from({ length: count }, () => '{"value":""}').join(',')}]}`)
-      const result = scanProduce(new ProduceScanner(), share(body))
+      const result = scanProduce(new ProduceScanner(), own(body))
       assert(result.kind === 'scanned' && result.memory !== null)
       assert.ok(result.memory.byteLength <= scannedBytesMax(body.length), `${count} records`)
     }

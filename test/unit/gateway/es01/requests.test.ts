@@ -368,7 +368,10 @@ describe('the rest of the protocol', () => {
     client.send(produce(1))
     await until('it is in progress', () => callers.length === 1)
     callers[0]?.onProduceFailed(new BrokerError('SHARD_DIED', { shard: 0 }))
-    assert.equal(await client.errorText(1), 'unavailable: shard 0 stopped while the request was in progress')
+    assert.equal(
+      await client.errorText(1),
+      'unavailable: shard 0 stopped while the request was in progress (written: unknown)'
+    )
   })
 
   test('a client that goes away amid its requests leaves nothing behind', async t => {

@@ -1,0 +1,64 @@
+/** Bytes that rotted on disk are never served, the rest is, and the caller is told where to go on (durability R2). */
+import assert from 'node:assert/strict'
+import { readFileSync, readdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { startBroker } from '../support/broker.ts'
+import { openClient } from '../support/es01-session.ts'
+import { HttpApi, parseError } from '../support/http-api.ts'
+import { temporaryDirectory } from '../support/temporary-directory.ts'
+
+test('a record whose bytes changed on disk', async t => {
+  const dataDir = temporaryDirectory(t)
+  const variant = { engine: 'uws', shards: 1 } as const
+  const first = await startBroker(t, { dataDir, variant })
+  const before = new HttpApi(first.url)
+  await before.createTopic('rotten', 2)
+  for (const value of ['good morning', 'to be damaged', 'good night'])
+    await before.produce('rotten', [{ value, partition: 1 }])
+  await first.stop()
+  flipIn(join(dataDir, 'journal', '000'), 'to be damaged')
+
+  const second = await startBroker(t, { dataDir, variant })
+  const api = new HttpApi(second.url)
+  const client = await openClient(t, second.es01)
+  await t.test('ends the answer before it', async () => {
+    const answer = await api.consume('rotten', 1, 'offset=0')
+    assert.deepEqual(
+      [answer.records.map(record => record.value), answer.next_offset, answer.high_watermark],
+      [['good morning'], 1, 3]
+    )
+  })
+  await t.test('is refused over HTTP, its bytes and the path of its file kept back', async () => {
+    const answer = await api.get('/topics/rotten/consume?partition=1&offset=1')
+    const error = parseError(answer, 410)
+    assert.equal(error.code, 'DATA_DAMAGED')
+    assert.match(error.error, /offsets 1 to 1 of partition 1 .*the next readable offset is 2$/)
+    assert.ok(!answer.text.includes(dataDir) && !answer.text.includes('be damaged'), answer.text)
+  })
+  await t.test('is refused over ES01 with the offset at which to go on', async () => {
+    const read = client.consume({ topic: 'rotten', partition: 1, offset: 1, maxRecords: 10, maxBytes: 1000 })
+    await assert.rejects(read, /offsets 1 to 1 of partition 1 are damaged on disk .*the next readable offset is 2/)
+  })
+  await t.test('keeps nothing behind it from being read, nor anything from being written', async () => {
+    assert.deepEqual(
+      (await api.consumeAll('rotten', 1, 2)).map(record => record.value),
+      ['good night']
+    )
+    assert.deepEqual(await api.produce('rotten', [{ value: 'after', partition: 1 }]), [{ partition: 1, offset: 3 }])
+  })
+})
+
+/** Flips one bit in the middle of that text, wherever it stands in the files of a folder. */
+function flipIn(folder: string, text: string): void {
+  for (const name of readdirSync(folder)) {
+    const path = join(folder, name)
+    const bytes = readFileSync(path)
+    const at = bytes.indexOf(text)
+    if (at < 0) continue
+    bytes.writeUInt8(bytes.readUInt8(at + 3) ^ 0x10, at + 3)
+    writeFileSync(path, bytes)
+    return
+  }
+  assert.fail(`'${text}' stands in no file of ${folder}`)
+}
