@@ -15,7 +15,7 @@ import { limits } from '../model/limits.ts'
 import type { RecordSource } from '../model/requests.ts'
 import { readI32, readU32, writeU32 } from '../wire/es01/bytes.ts'
 import { RECORD_FIXED_BYTES } from '../wire/es01/produce-request.ts'
-import { freeMemory } from './free-memory.ts'
+import { freeMemory } from '../base/free-memory.ts'
 
 /** What a record costs in the table. */
 export const TABLE_ENTRY_BYTES = 4

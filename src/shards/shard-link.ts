@@ -47,6 +47,8 @@ export interface ProduceFrame {
   readonly buffer: Buffer
   /** Where the records go, in ring layout. */
   readonly recordsAt: number
+  /** Memory of its own that moves to the shard; null: the frame lies in the ring. */
+  readonly memory: ArrayBuffer | null
 }
 
 export class ShardLink {
@@ -140,13 +142,14 @@ export class ShardLink {
     this.requests.abandonTo(position)
   }
 
-  /** Where the records of the reserved produce go: the ring, or shared memory of its own for a large one. */
+  /** Where the records of the reserved produce go: the ring, or memory of its own for a large one (decision 5). */
   beginProduce(recordsBytes: number): ProduceFrame {
     const bytes = PRODUCE_HEADER_BYTES + recordsBytes
     if (bytes <= this.frameBytesMax) {
-      return { buffer: this.requests.buffer, recordsAt: this.#reservedAt + PRODUCE_HEADER_BYTES }
+      return { buffer: this.requests.buffer, recordsAt: this.#reservedAt + PRODUCE_HEADER_BYTES, memory: null }
     }
-    return { buffer: Buffer.from(new SharedArrayBuffer(bytes)), recordsAt: PRODUCE_HEADER_BYTES }
+    const memory = new ArrayBuffer(bytes)
+    return { buffer: Buffer.from(memory), recordsAt: PRODUCE_HEADER_BYTES, memory }
   }
 
   /** Completes a produce whose records are in place. The shard sees it after publish(). */
@@ -166,9 +169,9 @@ export class ShardLink {
     buffer.writeUInt32BE(firstHandle, at + 8)
     buffer.writeUInt32BE(count, at + 12)
     buffer.writeUInt32BE(recordsBytes, at + 16)
-    if (buffer !== this.requests.buffer) {
+    if (frame.memory !== null) {
       // The memory is posted before its ring entry is published: the shard finds it there (architecture, Rings).
-      this.#oversized.postMessage(buffer.buffer)
+      this.#oversized.postMessage(frame.memory, [frame.memory])
       const entry = this.requests.buffer
       entry.writeUInt32BE(requestTypes.oversized << 24, this.#reservedAt)
       entry.writeUInt32BE(id, this.#reservedAt + 4)

@@ -34,5 +34,10 @@ export type StoreReply =
   | { readonly kind: 'opened'; readonly image: StoreImage }
   | { readonly kind: 'refused'; readonly code: StoreOpenCode; readonly message: string }
   | { readonly kind: 'committed'; readonly results: readonly CommitResult[] }
-  | { readonly kind: 'log'; readonly level: 'warn' | 'error'; readonly fields: object; readonly message: string }
+  | {
+      readonly kind: 'log'
+      readonly level: 'debug' | 'warn' | 'error'
+      readonly fields: object
+      readonly message: string
+    }
   | { readonly kind: 'closed' }

@@ -2,7 +2,7 @@
  * The job `scanProduce` (background/produce-scan.ts). Background thread.
  * It is given the body's memory and frees it; the memory of the records goes with the result.
  */
-import { freeMemory } from '../../src/background/free-memory.ts'
+import { freeMemory } from '../../src/base/free-memory.ts'
 import { refusalOf } from '../../src/background/produce-scan.ts'
 import type { ScanProduceResult, ScanProduceValue } from '../../src/background/produce-scan.ts'
 import { packRecords } from '../../src/background/scanned-records.ts'

@@ -10,6 +10,7 @@
 import { receiveMessageOnPort, type MessagePort } from 'node:worker_threads'
 import { assert } from '../../src/base/assert.ts'
 import { copied } from '../../src/base/copy.ts'
+import { freeMemory } from '../../src/base/free-memory.ts'
 import { DiskError } from '../../src/disk/disk.ts'
 import { poisons } from '../../src/log/journal.ts'
 import type { ShardLog } from '../../src/log/shard-log.ts'
@@ -55,6 +56,8 @@ export class ProduceGroup {
   readonly #ids: number[] = []
   readonly #firsts: number[] = []
   readonly #counts: number[] = []
+  /** Memory of the large frames of the group: given back as soon as it is encoded. */
+  readonly #oversized: ArrayBuffer[] = []
   #unsyncedRecords = 0
   /** When deferred syncs are due; Infinity: nothing waits. */
   syncDueMs = Number.POSITIVE_INFINITY
@@ -97,11 +100,12 @@ export class ProduceGroup {
   }
 
   #receiveOversized(bytes: number): Buffer {
-    const received = receiveMessageOnPort(this.#options.oversized) as { message: SharedArrayBuffer } | undefined
+    const received = receiveMessageOnPort(this.#options.oversized) as { message: ArrayBuffer } | undefined
     assert(
       received !== undefined && received.message.byteLength === bytes,
       'an oversized frame was posted before its entry'
     )
+    this.#oversized.push(received.message)
     return Buffer.from(received.message)
   }
 
@@ -237,7 +241,9 @@ export class ProduceGroup {
     this.#counts.length = 0
   }
 
+  /** The requests of the group are encoded or refused: their bytes are needed no more. */
   #freeRing(): void {
+    for (const memory of this.#oversized.splice(0)) freeMemory(memory)
     if (this.#options.requests.release()) this.#options.onRoom()
   }
 }

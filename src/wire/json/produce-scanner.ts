@@ -1,6 +1,6 @@
 /**
  * Reads the body of an HTTP produce: `{"records":[{"key"?,"value","partition"?,"sequence"?}…],"producer_id"?}`.
- * Main thread. One pass over the bytes, no object per record: each record is one row of integers in a table that is kept
+ * Main thread, or a thread of the background pool. One pass over the bytes, no object per record: each record is one row of integers in a table that is kept
  * from request to request. The result is a RecordSource that writes decoded records straight into a ring.
  *
  * It accepts exactly what JSON.parse followed by a type check accepts (any order, unknown fields, the last of equal

@@ -11,8 +11,8 @@ import type { ErrorDetails, Written } from '../../model/errors.ts'
  *
  *   PRODUCE   0 u8 type=1 · 1 u8 0 · 2 u16 0 · 4 u32 request id · 8 u32 first handle of the topic
  *             12 u32 record count · 16 u32 bytes of records · 20 records
- *   OVERSIZED 0 u8 type=2 · 4 u32 request id · 8 u32 byte length; the PRODUCE message itself was posted before as
- *             shared memory, in the same order as the entries
+ *   OVERSIZED 0 u8 type=2 · 4 u32 request id · 8 u32 byte length; the PRODUCE message itself was posted before, as
+ *             memory that moves with it, in the same order as the entries
  *
  * Reads ring.
  *

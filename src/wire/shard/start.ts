@@ -15,7 +15,7 @@ export interface ShardStart {
   readonly rings: ShardRings
   /** Shard → main: rung when main has raised its asleep flag. */
   readonly doorbell: MessagePort
-  /** Main → shard: shared memory of frames too large for the ring, read synchronously when the ring names one. */
+  /** Main → shard: memory of frames too large for the ring, read synchronously when the ring names one. */
   readonly oversized: MessagePort
   /** Faults armed by a test (disk/fault-plan), or null. */
   readonly faults: string | null
