@@ -10,9 +10,10 @@ export class EncodeBuffer {
   /** The buffer that holds the group being encoded: the ring, or one of its own for a group too large for it. */
   current: Buffer
 
-  constructor(capacityBytes: number) {
+  /** @param memory of that size, shared with the thread that writes groups; absent: memory of this thread alone. */
+  constructor(capacityBytes: number, memory?: SharedArrayBuffer) {
     this.capacityBytes = capacityBytes
-    this.#ring = Buffer.allocUnsafeSlow(capacityBytes)
+    this.#ring = memory === undefined ? Buffer.allocUnsafeSlow(capacityBytes) : Buffer.from(memory, 0, capacityBytes)
     this.current = this.#ring
   }
 

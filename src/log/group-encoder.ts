@@ -2,7 +2,8 @@
  * Gathers the records of many requests into one group, sorted by partition, and encodes them where they will be
  * written from: one copy of each record, ring to batch. Hot; shard thread only.
  *
- * Order of use: gather (any number) → plan → encode → [write, sync] → commit or rollback → reset.
+ * Order of use: gather (any number) → encode → seal → [write, sync] → commit or rollback → reset. From encode on the next
+ * group may be gathered by another encoder, on the same logs.
  * Offsets are given while gathering: the order of arrival is the order of the partition.
  *
  *   logs[0] ─▶ batch ─▶ batch ─▶ …        one chain of batches for each partition of the group
@@ -26,7 +27,7 @@ import {
   writeEntry
 } from './group-format.ts'
 import type { TopicLogs } from './log-table.ts'
-import type { PartitionLog } from './partition-log.ts'
+import { STAGED_NUMBERS, type PartitionLog } from './partition-log.ts'
 
 const NONE = -1
 const FIRST_RECORDS = 4096
@@ -34,11 +35,10 @@ const FIRST_BATCHES = 256
 /** First bytes of a batch that its own CRC does not cover, with the CRC: what a run's checksum is made of. */
 const COVERED_BY_RUN = 21
 
-/** What the journal tells the encoder about the group it makes. */
+/** What the journal tells the encoder about the group it makes, when it is about to be written. */
 export interface GroupPlace {
   readonly number: number
   readonly lastSynced: number
-  readonly receiveMs: number
   readonly slotSequence: number
   readonly seed: number
 }
@@ -78,6 +78,10 @@ export class GroupEncoder {
   #runPosition = new Uint32Array(FIRST_BATCHES)
   #runBytes = new Uint32Array(FIRST_BATCHES)
   #encodedRuns = 0
+  /** Receive time of the encoded group; −1: not encoded yet. */
+  receiveMs = NONE
+  /** Captured state of each log of the encoded group. */
+  #states = new Float64Array(FIRST_BATCHES * STAGED_NUMBERS)
 
   get bodyBytes(): number {
     return this.#bodyBytes
@@ -183,17 +187,24 @@ export class GroupEncoder {
     return batch
   }
 
-  /** Encodes the whole group at target[at…], totalBytes of it. After this the sources are no longer needed. */
-  encode(target: Buffer, at: number, place: GroupPlace): void {
+  /**
+   * Encodes directory and bodies at target[at…], room for totalBytes of it. After this the sources are no longer needed,
+   * and the logs may take records of the next group.
+   */
+  encode(target: Buffer, at: number, receiveMs: number, seed: number): void {
     let directoryAt = at + GROUP_HEADER_BYTES
     const bodyAt = directoryAt + this.directoryBytes
     let position = bodyAt
+    this.receiveMs = receiveMs
     this.#encodedRuns = 0
     if (this.#runCount > this.#runLog.length) this.#growRuns()
+    if (this.#states.length < this.#logs.length * STAGED_NUMBERS) {
+      this.#states = new Float64Array(this.#firstBatch.length * STAGED_NUMBERS)
+    }
     for (let i = 0; i < this.#logs.length; i++) {
       let batch = this.#firstBatch[i] as number
       while (batch !== NONE) {
-        batch = this.#encodeRun(i, batch, target, position, place)
+        batch = this.#encodeRun(i, batch, target, position, seed)
         this.#entry.position = position - at
         directoryAt = writeEntry(target, directoryAt, this.#entry)
         const run = this.#encodedRuns++
@@ -205,6 +216,21 @@ export class GroupEncoder {
       }
     }
     assert(directoryAt === bodyAt && position === bodyAt + this.#bodyBytes, 'a group encodes to what was planned')
+    this.#leaveLogs()
+  }
+
+  /** The logs may be gathered into by another encoder from here on. */
+  #leaveLogs(): void {
+    for (let i = 0; i < this.#logs.length; i++) {
+      const log = this.#logs[i] as PartitionLog
+      log.capture(this.#states, i * STAGED_NUMBERS)
+      log.groupPlace = NONE
+    }
+    this.#sources.length = 0
+  }
+
+  /** Completes the encoded group: what its header says is known only when it is about to be written. */
+  seal(target: Buffer, at: number, place: GroupPlace): void {
     const header = {
       number: place.number,
       lastSynced: place.lastSynced,
@@ -212,24 +238,24 @@ export class GroupEncoder {
       directoryBytes: this.directoryBytes,
       bodyBytes: this.#bodyBytes,
       entryCount: this.#runCount,
-      receiveMs: place.receiveMs,
+      receiveMs: this.receiveMs,
       slotSequence: place.slotSequence
     }
     sealGroup(target, at, header, place.seed)
   }
 
   /** Encodes batches of one log up to the next roll, fills the entry. @returns the batch that begins the next run, or NONE. */
-  #encodeRun(logIndex: number, firstBatch: number, target: Buffer, at: number, place: GroupPlace): number {
+  #encodeRun(logIndex: number, firstBatch: number, target: Buffer, at: number, seed: number): number {
     const log = this.#logs[logIndex] as PartitionLog
     const entry = this.#entry
     entry.flags = this.#batchRolls[firstBatch] === 1 ? RUN_ROLLS : 0
     entry.handle = log.handle
     entry.baseOffset = this.#batchBase[firstBatch] as number
-    entry.receiveMs = place.receiveMs
+    entry.receiveMs = this.receiveMs
     entry.leaderEpoch = log.leaderEpoch
     entry.batchCount = 0
     entry.recordCount = 0
-    let checksum = place.seed
+    let checksum = seed
     let position = at
     let batch = firstBatch
     do {
@@ -239,7 +265,7 @@ export class GroupEncoder {
       sealBatch(target, position, end, {
         baseOffset: this.#batchBase[batch] as number,
         leaderEpoch: log.leaderEpoch,
-        timestampMs: place.receiveMs,
+        timestampMs: this.receiveMs,
         recordCount: count
       })
       checksum = crc32c(target, position, position + COVERED_BY_RUN, checksum)
@@ -283,10 +309,10 @@ export class GroupEncoder {
         memoryAt
       )
     }
-    for (let i = 0; i < this.#logs.length; i++) (this.#logs[i] as PartitionLog).commit()
+    for (let i = 0; i < this.#logs.length; i++) (this.#logs[i] as PartitionLog).commit(this.#states, i * STAGED_NUMBERS)
   }
 
-  /** The group was not written: offsets and sizes go back. */
+  /** The group was not written: offsets and sizes go back, those of a group gathered after it too. */
   rollback(): void {
     for (let i = 0; i < this.#logs.length; i++) (this.#logs[i] as PartitionLog).rollback()
   }
@@ -305,7 +331,10 @@ export class GroupEncoder {
 
   /** Ready for the next group. Call after commit or rollback, and after the results were written. */
   reset(): void {
-    for (let i = 0; i < this.#logs.length; i++) (this.#logs[i] as PartitionLog).groupPlace = NONE
+    // An encoded group has left its logs already: their marks may be another encoder's.
+    if (this.receiveMs === NONE)
+      for (let i = 0; i < this.#logs.length; i++) (this.#logs[i] as PartitionLog).groupPlace = NONE
+    this.receiveMs = NONE
     this.#logs.length = 0
     this.#sources.length = 0
     this.recordCount = 0

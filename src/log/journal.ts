@@ -58,6 +58,7 @@ export class Journal {
   #lastSynced: number
   /** The disk can no longer be trusted: what was written may be lost though it reads well. Never false again (W6). */
   isPoisoned = false
+  #isHandedOver = false
   /** Slots opened without zeros under them: slower, never wrong. */
   unfilledCount = 0
   rolledCount = 0
@@ -86,6 +87,11 @@ export class Journal {
     return this.#slot().header.sequence
   }
 
+  /** File name of the open slot. */
+  get slotName(): string {
+    return this.#options.files.nameOf(this.#slot().ordinal)
+  }
+
   /** Ordinal of the open slot in the table of slot files: what the index of a run names. */
   get slotOrdinal(): number {
     return this.#slot().ordinal
@@ -110,7 +116,10 @@ export class Journal {
   roll(groupBytes: number, directoryBytes: number): void {
     this.#guard(() => {
       if (this.#open !== null) {
-        assert(this.#lastWritten === this.#lastSynced, 'a slot is left only when all of it is synced')
+        assert(
+          this.#lastWritten === this.#lastSynced && !this.#isHandedOver,
+          'a slot is left only when all of it is synced'
+        )
         this.#seal(this.#open, false)
         this.#open = null
         this.rolledCount++
@@ -141,10 +150,41 @@ export class Journal {
    */
   write(source: Buffer, start: number, end: number): void {
     const slot = this.#slot()
-    assert((end - start) % BLOCK_BYTES === 0, 'a group fills whole blocks')
     this.#guard(() => slot.file.write('group.write', source, start, end, slot.position))
-    slot.position += end - start
+    this.#advance(slot, end - start)
     this.#lastWritten++
+  }
+
+  /**
+   * Leaves the write and the sync of the next group to another thread: its place is taken. One at a time, and only when
+   * all before it is synced (W3); then handedBack() or handedBackFailed().
+   */
+  handOver(bytes: number): void {
+    assert(
+      this.#lastWritten === this.#lastSynced && !this.#isHandedOver,
+      'a group is handed over when all before it is synced'
+    )
+    this.#advance(this.#slot(), bytes)
+    this.#isHandedOver = true
+  }
+
+  /** The group handed over is written and synced. */
+  handedBack(): void {
+    assert(this.#isHandedOver, 'a group was handed over')
+    this.#isHandedOver = false
+    this.#lastWritten++
+    this.#lastSynced = this.#lastWritten
+  }
+
+  /** The group handed over failed: like a failed write or sync. endSlot() follows unless it poisons. */
+  handedBackFailed(error: DiskError): void {
+    this.#isHandedOver = false
+    if (poisons(error)) this.isPoisoned = true
+  }
+
+  #advance(slot: OpenSlot, bytes: number): void {
+    assert(bytes % BLOCK_BYTES === 0, 'a group fills whole blocks')
+    slot.position += bytes
   }
 
   /** Puts the entries of the group just written into the footer-to-be. `groupPosition` is where that group starts. */

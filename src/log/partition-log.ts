@@ -2,13 +2,20 @@
  * The state of one partition incarnation on its shard: offsets, segments, and the index of its runs.
  * Owned by the shard thread alone.
  *
- * Two states stand side by side: durable (what readers and acks see) and staged (with the group being gathered).
- * commit() makes staged durable after the sync; rollback() forgets it when the group could not be written.
- * Invariant: startOffset ≤ highWatermark ≤ nextOffset; outside a group highWatermark = nextOffset.
+ * Two states stand side by side: durable (what readers and acks see) and staged (with every group gathered since).
+ * An encoded group captures the staged state; commit() makes that durable after the sync, while the next group may be
+ * staged already; rollback() forgets all that is staged when a group could not be written.
+ * Invariant: startOffset ≤ highWatermark ≤ nextOffset; with no group under way highWatermark = nextOffset.
  */
 import { assert } from '../base/assert.ts'
 import { limits } from '../model/limits.ts'
 import { RunIndex } from './run-index.ts'
+
+/** Numbers of one captured state. */
+export const STAGED_NUMBERS = 5
+
+/** The state that recoverRun captures and commits at once. */
+const recovered = new Float64Array(STAGED_NUMBERS)
 
 export class PartitionLog {
   readonly handle: number
@@ -83,14 +90,27 @@ export class PartitionLog {
     this.#stagedSizeBytes += bytes
   }
 
-  /** The group is durable: readers may see it. */
-  commit(): void {
-    assert(this.highWatermark <= this.nextOffset, 'high watermark at most next offset')
-    this.highWatermark = this.nextOffset
-    this.sizeBytes = this.#stagedSizeBytes
-    this.segmentCount = this.#stagedSegmentCount
-    this.#activeBytes = this.#stagedActiveBytes
-    this.#activeBase = this.#stagedActiveBase
+  /**
+   * Notes what is staged now in state[at…at + STAGED_NUMBERS): the end of a group that is encoded. What is staged later
+   * belongs to the next group.
+   */
+  capture(state: Float64Array, at: number): void {
+    state[at] = this.nextOffset
+    state[at + 1] = this.#stagedSizeBytes
+    state[at + 2] = this.#stagedSegmentCount
+    state[at + 3] = this.#stagedActiveBytes
+    state[at + 4] = this.#stagedActiveBase
+  }
+
+  /** The group captured there is durable: readers may see it. */
+  commit(state: Float64Array, at: number): void {
+    const end = state[at] as number
+    assert(this.highWatermark <= end && end <= this.nextOffset, 'high watermark at most next offset')
+    this.highWatermark = end
+    this.sizeBytes = state[at + 1] as number
+    this.segmentCount = state[at + 2] as number
+    this.#activeBytes = state[at + 3] as number
+    this.#activeBase = state[at + 4] as number
   }
 
   /** The group was not written: as if it had never been gathered. */
@@ -107,6 +127,7 @@ export class PartitionLog {
     if (rolls) this.stageRoll()
     this.nextOffset = nextOffset
     this.stageBytes(bytes)
-    this.commit()
+    this.capture(recovered, 0)
+    this.commit(recovered, 0)
   }
 }

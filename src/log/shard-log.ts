@@ -2,11 +2,10 @@
  * The log of one shard: opens it by the recovery rules, appends groups, reads. Composes the parts of this folder.
  * Shard thread only. Knows no threads, rings or sockets; every failure of the disk comes out as DiskError.
  */
-import { dirname } from 'node:path'
 import { assert } from '../base/assert.ts'
 import type { Clock } from '../base/clock.ts'
 import { crc32c } from '../base/crc32c.ts'
-import type { Disk } from '../disk/disk.ts'
+import type { Disk, DiskError } from '../disk/disk.ts'
 import type { RecoveryReport } from '../wire/shard/messages.ts'
 import { batchBytesAt } from '../wire/batch/view.ts'
 import { EncodeBuffer } from './encode-buffer.ts'
@@ -20,6 +19,7 @@ import {
   sealGroup,
   writeEntry
 } from './group-format.ts'
+import { makeJournalDirectory } from './journal-directory.ts'
 import { Journal, sealSlot, writeSlotHeader } from './journal.ts'
 import { LogReader, ReadWindow } from './log-reader.ts'
 import { LogTable } from './log-table.ts'
@@ -37,13 +37,34 @@ export interface ShardLogOptions {
   readonly slotBytes: number
   readonly firstSlotBytes: number
   readonly encodeBufferBytes: number
+  /** Memory for the encode buffer that a second thread can write groups from; absent: this thread alone writes. */
+  readonly encodeMemory?: SharedArrayBuffer
   readonly clock: Clock
   readonly drawSalt: () => Buffer
 }
 
+/** A group that another thread is to write and sync: bytes [start, end) of the encode memory. */
+export interface GroupToWrite {
+  readonly slotName: string
+  readonly start: number
+  readonly end: number
+  /** In the slot. */
+  readonly position: number
+}
+
+/** A group whose write and sync are another thread's for the moment. */
+interface HandedOver {
+  readonly encoder: GroupEncoder
+  readonly ordinal: number
+  readonly position: number
+  /** In the encode buffer, endless count. */
+  readonly place: number
+}
+
 export class ShardLog {
   readonly table = new LogTable()
-  readonly encoder = new GroupEncoder()
+  /** Takes the records of the next group. */
+  encoder = new GroupEncoder()
   readonly files: SlotFiles
   readonly window: ReadWindow
   readonly report: RecoveryReport
@@ -52,6 +73,9 @@ export class ShardLog {
   readonly #clock: Clock
   /** Receive time of the newest group; never falls (W8). */
   #receiveMs: number
+  /** The encoder that is not `encoder`, while no group is handed over. */
+  #spareEncoder: GroupEncoder | null = new GroupEncoder()
+  #handedOver: HandedOver | null = null
   /** Groups written and not yet synced wait here when syncs are deferred (W10). */
   #hasUnsynced = false
 
@@ -63,7 +87,7 @@ export class ShardLog {
     const startedMs = options.clock.monotonicMs()
     this.#clock = options.clock
     this.files = new SlotFiles(options.disk, options.directory)
-    this.#encoded = new EncodeBuffer(options.encodeBufferBytes)
+    this.#encoded = new EncodeBuffer(options.encodeBufferBytes, options.encodeMemory)
     this.window = new ReadWindow(this.files, this.#encoded)
     makeJournalDirectory(options.disk, options.directory)
     const findings = findSlots(options.disk, this.files, options.shard)
@@ -106,38 +130,32 @@ export class ShardLog {
     return this.#journal.rolledCount
   }
 
+  /** True if the gathered group needs no new slot. */
+  get fits(): boolean {
+    return this.#journal.fits(this.encoder.totalBytes, this.encoder.directoryBytes)
+  }
+
   /** Room for the gathered group: opens the next slot if it must. @throws DiskError, nothing written. */
   prepare(): void {
-    const { totalBytes, directoryBytes } = this.encoder
-    if (this.#journal.fits(totalBytes, directoryBytes)) return
+    if (this.fits) return
     if (this.#hasUnsynced) this.sync()
-    this.#journal.roll(totalBytes, directoryBytes)
+    this.#journal.roll(this.encoder.totalBytes, this.encoder.directoryBytes)
   }
 
   /** Encodes the gathered group. After it the sources are no longer needed. @returns its index in the encode buffer. */
   encode(): number {
-    const bytes = this.encoder.totalBytes
-    const index = this.#encoded.allocate(bytes)
+    const index = this.#encoded.allocate(this.encoder.totalBytes)
     this.#receiveMs = Math.max(this.#receiveMs, this.#clock.nowMs())
-    this.encoder.encode(this.#encoded.current, index, {
-      number: this.#journal.nextGroup,
-      lastSynced: this.#journal.lastSynced,
-      receiveMs: this.#receiveMs,
-      slotSequence: this.#journal.slotSequence,
-      seed: this.#journal.seed
-    })
+    this.encoder.encode(this.#encoded.current, index, this.#receiveMs, this.#journal.seed)
     return index
   }
 
-  /** Writes the encoded group. @throws DiskError: nothing of it counts; call abandonGroup. */
+  /** Writes the encoded group. @throws DiskError: nothing of it counts; call abandonGroup. @returns its place in the slot. */
   write(index: number): number {
-    const bytes = this.encoder.totalBytes
     const position = this.#journal.groupPosition
-    const number = this.#journal.nextGroup
-    this.#journal.write(this.#encoded.current, index, index + bytes)
-    const directoryAt = index + GROUP_HEADER_BYTES
-    this.#journal.noteEntries(this.#encoded.current, directoryAt, directoryAt + this.encoder.directoryBytes, position)
-    this.#journal.noteGroup(number, this.#receiveMs)
+    const number = this.#seal(index)
+    this.#journal.write(this.#encoded.current, index, index + this.encoder.totalBytes)
+    this.#note(index, position, number)
     this.#hasUnsynced = true
     return position
   }
@@ -166,6 +184,78 @@ export class ShardLog {
     this.#journal.endSlot()
   }
 
+  /** True if a group of that size, at that index, stands in the memory that another thread can write from. */
+  canHandOver(): boolean {
+    return this.#encoded.current === this.#encoded.bytes && this.encoder.totalBytes <= this.#encoded.capacityBytes / 4
+  }
+
+  /**
+   * Leaves writing and syncing the encoded group to another thread, and takes up the other encoder: the next group may
+   * be gathered and encoded meanwhile. All groups before must be confirmed. @returns what to write.
+   */
+  handOver(index: number): GroupToWrite {
+    const { encoder } = this
+    assert(this.#spareEncoder !== null && !this.#hasUnsynced, 'one group is handed over at a time')
+    const position = this.#journal.groupPosition
+    const ordinal = this.#journal.slotOrdinal
+    const place = this.#encoded.placeOf(index, encoder.totalBytes, index)
+    this.#note(index, position, this.#seal(index))
+    this.#journal.handOver(encoder.totalBytes)
+    this.#handedOver = { encoder, ordinal, position, place }
+    this.encoder = this.#spareEncoder
+    this.#spareEncoder = null
+    return { slotName: this.#journal.slotName, start: index, end: index + encoder.totalBytes, position }
+  }
+
+  /** The encoder of the group handed over: its results are written between confirm() and release(). */
+  get handedOver(): GroupEncoder | null {
+    return this.#handedOver?.encoder ?? null
+  }
+
+  /** The group handed over is synced: it may be read. */
+  confirm(): void {
+    const group = this.#handedOver
+    assert(group !== null, 'a group was handed over')
+    this.#journal.handedBack()
+    group.encoder.commit(group.ordinal, group.position, group.place)
+  }
+
+  /** The group handed over was not written: it goes back, and what was gathered or encoded since with it (W6). */
+  abandonHandedOver(error: DiskError): void {
+    assert(this.#handedOver !== null, 'a group was handed over')
+    this.#journal.handedBackFailed(error)
+    if (this.isPoisoned) return
+    this.#handedOver.encoder.rollback()
+    this.abandonGroup()
+  }
+
+  /** Done with the group handed over. */
+  release(): void {
+    const group = this.#handedOver
+    assert(group !== null, 'a group was handed over')
+    group.encoder.reset()
+    this.#spareEncoder = group.encoder
+    this.#handedOver = null
+  }
+
+  #seal(index: number): number {
+    const number = this.#journal.nextGroup
+    this.encoder.seal(this.#encoded.current, index, {
+      number,
+      lastSynced: this.#journal.lastSynced,
+      slotSequence: this.#journal.slotSequence,
+      seed: this.#journal.seed
+    })
+    return number
+  }
+
+  /** Keeps the directory of a group for the footer of its slot. */
+  #note(index: number, position: number, number: number): void {
+    const directoryAt = index + GROUP_HEADER_BYTES
+    this.#journal.noteEntries(this.#encoded.current, directoryAt, directoryAt + this.encoder.directoryBytes, position)
+    this.#journal.noteGroup(number, this.encoder.receiveMs)
+  }
+
   /** A reader from `offset`. It stays valid while the log grows. */
   read(log: PartitionLog, offset: number): LogReader {
     return new LogReader(this.window, log, offset)
@@ -173,6 +263,7 @@ export class ShardLog {
 
   /** Clean end; nothing may be called after it. After a failed sync it only closes the files. */
   close(): void {
+    assert(this.#handedOver === null || this.isPoisoned, 'a group under way is finished first')
     if (this.#hasUnsynced && !this.isPoisoned) this.sync()
     this.#journal.close()
   }
@@ -277,19 +368,6 @@ function handlesToRaise(findings: Findings, table: LogTable): number[] {
   for (const log of table.recoveredLogs()) handles.add(log.handle)
   for (const group of findings.inDoubt) for (const entry of group.entries) handles.add(entry.handle)
   return [...handles]
-}
-
-/**
- * Makes the directory of a shard's journal and its parent. On return their names and those of the files in them are
- * durable (W9), also if a process was killed between making one and syncing it.
- */
-function makeJournalDirectory(disk: Disk, directory: string): void {
-  const parent = dirname(directory)
-  if (!disk.exists(parent)) disk.makeDirectory('journal.directory', parent)
-  disk.syncDirectory('journal.directory-sync', dirname(parent))
-  if (!disk.exists(directory)) disk.makeDirectory('journal.directory', directory)
-  disk.syncDirectory('journal.directory-sync', parent)
-  disk.syncDirectory('journal.directory-sync', directory)
 }
 
 function runChecksum(group: Buffer, entry: DirectoryEntry, seed: number): number {

@@ -18,6 +18,16 @@ export interface SpareSlot {
   readonly isFilled: boolean
 }
 
+/** Name of the slot file with that number. */
+export function slotFileName(number: number): string {
+  return `${String(number).padStart(4, '0')}.slot`
+}
+
+/** Number in the name of a slot file. */
+export function slotFileNumber(name: string): number {
+  return Number.parseInt(name, 10)
+}
+
 export class SlotFiles {
   readonly directory: string
   readonly #disk: Disk
@@ -47,12 +57,12 @@ export class SlotFiles {
 
   /** A name that no file has had. */
   drawName(): string {
-    return `${String(this.#nextNumber++).padStart(4, '0')}.slot`
+    return slotFileName(this.#nextNumber++)
   }
 
   /** Keeps drawName above a name found on disk. */
   noteName(name: string): void {
-    const number = Number.parseInt(name, 10)
+    const number = slotFileNumber(name)
     if (number >= this.#nextNumber) this.#nextNumber = number + 1
   }
 
@@ -101,6 +111,12 @@ export class SlotFiles {
     this.#disk.syncDirectory('journal.directory-sync', this.directory)
   }
 
+  nameOf(ordinal: number): string {
+    const name = this.#names[ordinal]
+    assert(name !== undefined, 'a slot that exists')
+    return name
+  }
+
   get slotCount(): number {
     return this.#names.length
   }
@@ -115,8 +131,7 @@ export class SlotFiles {
       }
       return file
     }
-    const name = this.#names[ordinal]
-    assert(name !== undefined, 'a slot that exists')
+    const name = this.nameOf(ordinal)
     file = this.#disk.open('slot.open', this.path(name))
     this.#open.set(ordinal, file)
     // The slot being written is the newest ordinal: it is never the one to close.

@@ -7,6 +7,7 @@ import { siblingModule } from '../base/module-url.ts'
 import { BrokerError, errorCodeOf, type ErrorDetails } from '../model/errors.ts'
 import { limits } from '../model/limits.ts'
 import { Bell, createBell } from '../ring/bell.ts'
+import { createCommitCell } from '../ring/commit-cell.ts'
 import { RingConsumer, RingProducer, createRing } from '../ring/spsc-ring.ts'
 import { packMessage, unpackMessage } from '../wire/msgpack.ts'
 import { createCounters, readCounters, type ShardCounters } from '../wire/shard/counters.ts'
@@ -25,6 +26,7 @@ import {
   type ShardEvent
 } from '../wire/shard/messages.ts'
 import type { ShardRings, ShardStart } from '../wire/shard/start.ts'
+import type { WriterStart } from '../wire/shard/writer.ts'
 import { PendingTable, type PendingRequest } from './pending.ts'
 
 /** Room for topics at start, jobs, cancels; its frames are a quarter at most. */
@@ -37,6 +39,7 @@ export interface LinkOptions {
   readonly requestRingBytes: number
   readonly readRingBytes: number
   readonly replyRingBytes: number
+  readonly encodeBufferBytes: number
   readonly onDoorbell: () => void
   readonly onEvent: (event: ShardEvent) => void
   readonly onExit: (cause: Error | null) => void
@@ -63,6 +66,7 @@ export class ShardLink {
   readonly #worker: Worker
   readonly #doorbell: MessagePort
   readonly #oversized: MessagePort
+  #writer: Worker | null = null
   readonly #options: LinkOptions
   /** Control messages that found no room; sent in order before any other. */
   readonly #controlWaiting: Buffer[] = []
@@ -77,6 +81,8 @@ export class ShardLink {
       control: createRing(CONTROL_RING_BYTES),
       replies: createRing(options.replyRingBytes),
       bell: createBell(),
+      cell: createCommitCell(),
+      encoded: new SharedArrayBuffer(options.encodeBufferBytes),
       asleep: options.asleep,
       counters: createCounters()
     }
@@ -109,7 +115,8 @@ export class ShardLink {
     this.#worker.on('exit', () => {
       this.#doorbell.close()
       this.#oversized.close()
-      options.onExit(cause)
+      // Its writer ends before anyone else opens the journal: two must never write one file.
+      void (this.#writer?.terminate() ?? Promise.resolve()).then(() => options.onExit(cause))
     })
   }
 
@@ -306,6 +313,17 @@ export class ShardLink {
       const code = wasTaken ? 'SHARD_DIED' : 'SHARD_DOWN'
       request.onFailure(new BrokerError(code, { shard: this.shard }))
     }
+  }
+
+  /** Starts the thread that writes and syncs large groups for this shard. */
+  startWriter(): void {
+    const { encoded: memory, cell, bell } = this.#rings
+    const { directory, faults } = this.#options.start
+    const workerData: WriterStart = { directory, memory, cell, bell, faults }
+    const url = siblingModule(import.meta.url, '../../workers/shard/writer-entry')
+    this.#writer = new Worker(url, { workerData, name: `writer ${this.shard}` })
+    // It reports every failure through its cell. If it ends all the same, its shard may wait for it in vain.
+    this.#writer.on('error', () => void this.#worker.terminate())
   }
 
   /** Ends the thread without asking it. */

@@ -191,7 +191,6 @@ export class ShardSet {
         slotBytes: settings.journalSlotBytes,
         firstSlotBytes: settings.journalFirstSlotBytes,
         fillAheadBytes: settings.journalFillAheadBytes,
-        encodeBufferBytes: settings.encodeBufferBytes,
         flushEveryRecords: settings.flushEveryRecords,
         flushIntervalMs: settings.flushIntervalMs,
         faults: faultsOf(shard, state.startCount++ === 0)
@@ -203,6 +202,7 @@ export class ShardSet {
         requestRingBytes: settings.requestRingBytes,
         readRingBytes: settings.readRingBytes,
         replyRingBytes: settings.replyRingBytes,
+        encodeBufferBytes: settings.encodeBufferBytes,
         onDoorbell: () => this.#deliver(),
         onEvent: event => {
           if (event.kind !== 'recovered') return this.#handleEvent(shard, event)
@@ -247,6 +247,9 @@ export class ShardSet {
           logger.warn({ shard, handles }, 'the journal has data of partitions that no topic ever had: kept')
         break
       }
+      case 'writer-wanted':
+        this.#state(shard).link?.startWriter()
+        break
       case 'slots-wanted':
         this.#filler.fill(shard, this.#options.directoryOf(shard), event.files)
         break

@@ -9,6 +9,7 @@ import { parseFaultPlan } from '../../src/disk/fault-plan.ts'
 import { createRealDisk } from '../../src/disk/real-disk.ts'
 import { ShardLog } from '../../src/log/shard-log.ts'
 import { Bell, Doorbell } from '../../src/ring/bell.ts'
+import { CommitCell } from '../../src/ring/commit-cell.ts'
 import { RingConsumer, RingProducer } from '../../src/ring/spsc-ring.ts'
 import type { ShardStart } from '../../src/wire/shard/start.ts'
 import { ShardLoop } from './loop.ts'
@@ -29,7 +30,8 @@ function runShard(start: ShardStart): void {
     placementEpoch: start.placementEpoch,
     slotBytes: start.slotBytes,
     firstSlotBytes: start.firstSlotBytes,
-    encodeBufferBytes: start.encodeBufferBytes,
+    encodeBufferBytes: rings.encoded.byteLength,
+    encodeMemory: rings.encoded,
     clock: systemClock,
     drawSalt: () => randomBytes(8)
   })
@@ -40,6 +42,7 @@ function runShard(start: ShardStart): void {
     requests: new RingConsumer(rings.requests),
     oversized: start.oversized,
     replies,
+    cell: new CommitCell(rings.cell),
     counters,
     onRoom: () => void doorbell.ring(),
     flushEveryRecords: start.flushEveryRecords,

@@ -113,7 +113,7 @@ export class ShardLoop {
   #stop(id: number): void {
     const { group, log, replies } = this.#parts
     while (group.run()) replies.flush()
-    group.syncNow()
+    group.finish()
     log.close()
     replies.acknowledge(id)
     replies.flush()

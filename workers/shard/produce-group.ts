@@ -2,10 +2,13 @@
  * Group commit: takes produce frames from the ring, makes one group of them, writes and syncs it, and only then
  * acknowledges (W3). Shard thread only.
  *
- *   ring ── gather ──▶ encode ──▶ ring freed ──▶ write ──▶ fdatasync ──▶ readable ──▶ acks
+ *   small groups:  gather ─▶ encode ─▶ ring freed ─▶ write ─▶ fdatasync ─▶ readable ─▶ acks
+ *
+ *   large groups:  gather n+1 ─▶ encode n+1 ─▶ ring freed ─▶ wait for n ─▶ n readable, acks ─▶ hand over n+1 ─▶ gather n+2
+ *   writer thread:    write and fdatasync of n ────────────────▶│              write and fdatasync of n+1 …
  *
  * The ring is freed before the write: a frame still in the ring was surely not written, which is what main concludes
- * when a shard dies.
+ * when a shard dies. Handing over a small group would cost more in wake-ups than it saves (measured).
  */
 import { receiveMessageOnPort, type MessagePort } from 'node:worker_threads'
 import { assert } from '../../src/base/assert.ts'
@@ -13,19 +16,17 @@ import { copied } from '../../src/base/copy.ts'
 import { freeMemory } from '../../src/base/free-memory.ts'
 import { DiskError } from '../../src/disk/disk.ts'
 import { poisons } from '../../src/log/journal.ts'
+import type { GroupEncoder } from '../../src/log/group-encoder.ts'
 import type { ShardLog } from '../../src/log/shard-log.ts'
 import type { ErrorCode, ErrorDetails, Written } from '../../src/model/errors.ts'
 import { limits } from '../../src/model/limits.ts'
-import { RESULT_BYTES } from '../../src/model/requests.ts'
+import { slotFileNumber } from '../../src/log/slot-files.ts'
+import type { CommitCell } from '../../src/ring/commit-cell.ts'
 import type { RingConsumer } from '../../src/ring/spsc-ring.ts'
 import { counterIndex } from '../../src/wire/shard/counters.ts'
-import {
-  PRODUCE_HEADER_BYTES,
-  REPLY_BODY_AT,
-  REPLY_LAST,
-  replyTypes,
-  requestTypes
-} from '../../src/wire/shard/messages.ts'
+import { PRODUCE_HEADER_BYTES, requestTypes } from '../../src/wire/shard/messages.ts'
+import { WRITER_BUG, WRITER_DONE, writerFailure } from '../../src/wire/shard/writer.ts'
+import { GroupRequests } from './group-requests.ts'
 import type { ReplyWriter } from './reply-writer.ts'
 
 /** Records of one group beside those of its last frame: what the encoder's tables are sized for. */
@@ -36,12 +37,18 @@ export class ShardPoisoned extends Error {
   override readonly name = 'ShardPoisoned'
 }
 
+/** From this size on the writer thread writes a group, if there is one. */
+const HAND_OVER_BYTES_MIN = 256 * 1024
+/** So many large groups make a shard ask for a writer thread. */
+const LARGE_GROUPS_MIN = 16
+
 export interface GroupOptions {
   readonly shard: number
   readonly log: ShardLog
   readonly requests: RingConsumer
   readonly oversized: MessagePort
   readonly replies: ReplyWriter
+  readonly cell: CommitCell
   readonly counters: Float64Array
   /** Called when frames were freed and main had asked for room. */
   readonly onRoom: () => void
@@ -52,12 +59,13 @@ export interface GroupOptions {
 
 export class ProduceGroup {
   readonly #options: GroupOptions
-  /** Requests of the group: id, index of its first record, count of records. */
-  readonly #ids: number[] = []
-  readonly #firsts: number[] = []
-  readonly #counts: number[] = []
+  /** Requests of the group being gathered. */
+  #requests = new GroupRequests()
+  /** Requests of the group that the writer thread has. */
+  #handedOver = new GroupRequests()
   /** Memory of the large frames of the group: given back as soon as it is encoded. */
   readonly #oversized: ArrayBuffer[] = []
+  #largeGroups = 0
   #unsyncedRecords = 0
   /** When deferred syncs are due; Infinity: nothing waits. */
   syncDueMs = Number.POSITIVE_INFINITY
@@ -66,12 +74,19 @@ export class ProduceGroup {
     this.#options = options
   }
 
-  /** Takes what the ring holds, up to the target, and commits it. @returns whether there was anything. */
+  /** Takes what the ring holds, up to the target, and commits it; acknowledges what the writer is done with. @returns whether there was anything. */
   run(): boolean {
+    const wasFinished = this.#finishIfDone()
     const taken = this.#gather()
-    if (this.#ids.length > 0) this.#commit()
+    if (this.#requests.count > 0) this.#commit()
     else if (taken) this.#freeRing()
-    return taken
+    return taken || wasFinished
+  }
+
+  /** Waits for the group that the writer has, if any, and syncs what is written. @throws ShardPoisoned */
+  finish(): void {
+    this.#finishHandedOver()
+    this.syncNow()
   }
 
   /** With deferred syncs: syncs what waits. @throws ShardPoisoned */
@@ -119,28 +134,100 @@ export class ProduceGroup {
       return
     }
     const count = source.readUInt32BE(at + 12)
-    this.#ids.push(requestId)
-    this.#firsts.push(log.encoder.gather(topic, source, at + PRODUCE_HEADER_BYTES, count))
-    this.#counts.push(count)
+    this.#requests.add(requestId, log.encoder.gather(topic, source, at + PRODUCE_HEADER_BYTES, count), count)
+    // The writer may be done meanwhile: what it wrote need not wait for the rest of this group.
+    this.#finishIfDone()
   }
 
   #commit(): void {
     const { log, counters, monotonicMs } = this.#options
-    if (!this.#prepare()) return
-    const encodeStartMs = monotonicMs()
+    // A new slot is opened only when all of the last one is synced.
+    if (!log.fits) this.#finishHandedOver()
+    // A group that fails takes the one gathered since with it: here, and once more below.
+    if (this.#requests.count === 0 || !this.#prepare()) return
+    const startMs = monotonicMs()
     const index = log.encode()
     this.#freeRing()
-    const writeStartMs = monotonicMs()
-    counters[counterIndex.encodeNs]! += (writeStartMs - encodeStartMs) * 1e6
+    counters[counterIndex.encodeNs]! += (monotonicMs() - startMs) * 1e6
+    this.#finishHandedOver()
+    if (this.#requests.count === 0) return
+    if (this.#handsOver()) this.#handOver(index)
+    else this.#writeHere(index)
+  }
+
+  #handsOver(): boolean {
+    const { log, cell, replies, flushEveryRecords } = this.#options
+    if (log.encoder.totalBytes < HAND_OVER_BYTES_MIN || flushEveryRecords > 1) return false
+    if (++this.#largeGroups === LARGE_GROUPS_MIN) replies.event({ kind: 'writer-wanted' })
+    return cell.isReady && log.canHandOver()
+  }
+
+  #handOver(index: number): void {
+    const { log, cell } = this.#options
+    const { slotName, start, end, position } = log.handOver(index)
+    cell.ask(slotFileNumber(slotName), start, end, position)
+    const gathered = this.#requests
+    this.#requests = this.#handedOver
+    this.#handedOver = gathered
+  }
+
+  /** @returns whether a group was finished. */
+  #finishIfDone(): boolean {
+    if (this.#handedOver.count === 0 || !this.#options.cell.isDone) return false
+    this.#finishHandedOver()
+    return true
+  }
+
+  /** Waits for the group that the writer has, and acknowledges it. @throws ShardPoisoned */
+  #finishHandedOver(): void {
+    const { log, cell, counters, replies } = this.#options
+    const encoder = log.handedOver
+    if (encoder === null) return
+    cell.wait()
+    if (cell.outcome !== WRITER_DONE) {
+      this.#handedOverFailed(cell.outcome)
+      return
+    }
+    counters[counterIndex.writeNs]! += cell.writeNs
+    counters[counterIndex.syncNs]! += cell.syncNs
+    counters[counterIndex.syncs]! += 1
+    this.#countGroup(encoder)
+    log.confirm()
+    this.#handedOver.acknowledge(encoder, replies)
+    log.release()
+    this.#handedOver.clear()
+    replies.flush()
+  }
+
+  /** The group that the writer had goes back, and the one gathered since with it. @throws unless the disk is only full */
+  #handedOverFailed(outcome: number): void {
+    const { log } = this.#options
+    assert(outcome !== WRITER_BUG, 'the writer thread met a bug')
+    const { code, isSync } = writerFailure(outcome)
+    const error = new DiskError(
+      code,
+      isSync ? 'group.sync' : 'group.write',
+      `${code} in the writer thread of the journal`
+    )
+    log.abandonHandedOver(error)
+    if (!isDiskFull(error)) throw this.#poison(error)
+    log.release()
+    this.#refuseDiskFull()
+    this.#freeRing()
+  }
+
+  #writeHere(index: number): void {
+    const { log, counters, monotonicMs, replies } = this.#options
+    const startMs = monotonicMs()
     const position = this.#write(index)
     if (position < 0) return
-    counters[counterIndex.writeNs]! += (monotonicMs() - writeStartMs) * 1e6
-    this.#count()
+    counters[counterIndex.writeNs]! += (monotonicMs() - startMs) * 1e6
+    this.#countGroup(log.encoder)
     this.#unsyncedRecords += log.encoder.recordCount
     if (this.#unsyncedRecords >= this.#options.flushEveryRecords) this.syncNow()
     else if (this.syncDueMs === Number.POSITIVE_INFINITY) this.syncDueMs = monotonicMs() + this.#options.flushIntervalMs
     log.publish(index, position)
-    this.#acknowledge()
+    this.#requests.acknowledge(log.encoder, replies)
     this.#reset()
   }
 
@@ -182,8 +269,9 @@ export class ProduceGroup {
   }
 
   #refuseDiskFull(): void {
-    this.#options.counters[counterIndex.diskFull]! += this.#ids.length
+    this.#options.counters[counterIndex.diskFull]! += this.#requests.count + this.#handedOver.count
     this.#failAll('DISK_FULL', {}, 'no')
+    this.#handedOver.clear()
     this.#reset()
   }
 
@@ -209,26 +297,17 @@ export class ProduceGroup {
   }
 
   #failAll(code: ErrorCode, details: ErrorDetails, written: Written): void {
-    for (const id of this.#ids) this.#options.replies.fail(id, code, details, written)
+    this.#handedOver.failAll(this.#options.replies, { code, details, written })
+    this.#requests.failAll(this.#options.replies, { code, details, written })
   }
 
-  #acknowledge(): void {
-    const { log, replies } = this.#options
-    for (let i = 0; i < this.#ids.length; i++) {
-      const count = this.#counts[i] ?? 0
-      replies.begin(replyTypes.produced, REPLY_LAST, this.#ids[i] ?? 0, REPLY_BODY_AT + count * RESULT_BYTES)
-      replies.target.writeUInt32BE(count, replies.at + 8)
-      log.encoder.writeResults(this.#firsts[i] ?? 0, count, replies.target, replies.at + REPLY_BODY_AT)
-    }
-  }
-
-  #count(): void {
+  #countGroup(encoder: GroupEncoder): void {
     const { log, counters } = this.#options
     counters[counterIndex.groups]! += 1
-    counters[counterIndex.journalBytes]! += log.encoder.totalBytes
-    counters[counterIndex.records]! += log.encoder.recordCount
-    counters[counterIndex.recordBytes]! += log.encoder.payloadBytes
-    counters[counterIndex.batches]! += log.encoder.batchCount
+    counters[counterIndex.journalBytes]! += encoder.totalBytes
+    counters[counterIndex.records]! += encoder.recordCount
+    counters[counterIndex.recordBytes]! += encoder.payloadBytes
+    counters[counterIndex.batches]! += encoder.batchCount
     counters[counterIndex.copiedBytes] = copied.bytes
     counters[counterIndex.slotsRolled] = log.rolledSlots
     counters[counterIndex.slotsUnfilled] = log.unfilledSlots
@@ -236,9 +315,7 @@ export class ProduceGroup {
 
   #reset(): void {
     this.#options.log.encoder.reset()
-    this.#ids.length = 0
-    this.#firsts.length = 0
-    this.#counts.length = 0
+    this.#requests.clear()
   }
 
   /** The requests of the group are encoded or refused: their bytes are needed no more. */

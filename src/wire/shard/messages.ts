@@ -86,6 +86,8 @@ export type ShardEvent =
     }
   /** Data of handles that no open topic has: kept. Deleted topics are among them. */
   | { readonly kind: 'unclaimed'; readonly handles: readonly number[] }
+  /** Groups are large: asks for a writer thread (workers/shard/writer-entry). */
+  | { readonly kind: 'writer-wanted' }
   /** Asks the filler for a file of this many zero bytes under this name. */
   | { readonly kind: 'slots-wanted'; readonly files: readonly { readonly name: string; readonly bytes: number }[] }
   /** The shard ends itself because its disk can no longer be trusted; it restarts through recovery. */

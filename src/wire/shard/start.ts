@@ -9,7 +9,6 @@ export interface ShardStart {
   readonly slotBytes: number
   readonly firstSlotBytes: number
   readonly fillAheadBytes: number
-  readonly encodeBufferBytes: number
   readonly flushEveryRecords: number
   readonly flushIntervalMs: number
   readonly rings: ShardRings
@@ -28,6 +27,10 @@ export interface ShardRings {
   readonly control: SharedArrayBuffer
   readonly replies: SharedArrayBuffer
   readonly bell: SharedArrayBuffer
+  /** Jobs for the writer thread, once there is one. */
+  readonly cell: SharedArrayBuffer
+  /** The encode buffer. */
+  readonly encoded: SharedArrayBuffer
   readonly asleep: SharedArrayBuffer
   readonly counters: SharedArrayBuffer
 }
