@@ -15,7 +15,6 @@ import { crc32c } from '../base/crc32c.ts'
 import { grownFloat64, grownInt32, grownUint16, grownUint32, grownUint8 } from '../base/grow.ts'
 import { limits } from '../model/limits.ts'
 import { RESULT_BYTES } from '../model/requests.ts'
-import { write64 } from '../wire/primitives/u64.ts'
 import { BATCH_HEADER_BYTES, recordBytes, sealBatch, writeRecord } from '../wire/batch/encode.ts'
 import {
   DirectoryEntry,
@@ -30,6 +29,7 @@ import type { TopicLogs } from './log-table.ts'
 import { STAGED_NUMBERS, type PartitionLog } from './partition-log.ts'
 
 const NONE = -1
+const TWO_32 = 0x1_0000_0000
 const FIRST_RECORDS = 4096
 const FIRST_BATCHES = 256
 /** First bytes of a batch that its own CRC does not cover, with the CRC: what a run's checksum is made of. */
@@ -46,6 +46,8 @@ export interface GroupPlace {
 export class GroupEncoder {
   /** Buffers in which the gathered records lie: the requests ring, or shared memory of its own. */
   readonly #sources: Buffer[] = []
+  /** The same bytes: one load for a number, where a Buffer takes four. */
+  readonly #views: DataView[] = []
   readonly #logs: PartitionLog[] = []
   readonly #entry = new DirectoryEntry()
 
@@ -104,12 +106,13 @@ export class GroupEncoder {
     const first = this.recordCount
     if (first + count > this.#recordAt.length) this.#growRecords(first + count)
     const sourceIndex = this.#sourceIndex(source)
+    const view = this.#views[sourceIndex] as DataView
     let position = at
     for (let record = first; record < first + count; record++) {
-      const keyLength = source.readInt32BE(position)
+      const keyLength = view.getInt32(position)
       const valueAt = position + 4 + (keyLength > 0 ? keyLength : 0)
-      const valueLength = source.readUInt32BE(valueAt)
-      const partition = source.readUInt32BE(valueAt + 4 + valueLength)
+      const valueLength = view.getUint32(valueAt)
+      const partition = view.getUint32(valueAt + 4 + valueLength)
       assert(partition < topic.partitionCount, 'main checked the partition')
       this.#recordSource[record] = sourceIndex
       this.#recordAt[record] = position
@@ -227,6 +230,7 @@ export class GroupEncoder {
       log.groupPlace = NONE
     }
     this.#sources.length = 0
+    this.#views.length = 0
   }
 
   /** Completes the encoded group: what its header says is known only when it is about to be written. */
@@ -319,11 +323,15 @@ export class GroupEncoder {
 
   /** Writes the results of `count` records from index `first`, in order. @returns the position after them. */
   writeResults(first: number, count: number, target: Buffer, at: number): number {
+    const view = new DataView(target.buffer, target.byteOffset, target.length)
     let position = at
     for (let record = first; record < first + count; record++) {
-      target.writeUInt32BE(this.#recordPartition[record] as number, position)
-      write64(target, position + 4, this.#recordOffset[record] as number)
-      target[position + 12] = 0
+      const offset = this.#recordOffset[record] as number
+      const high = Math.floor(offset / TWO_32)
+      view.setUint32(position, this.#recordPartition[record] as number)
+      view.setUint32(position + 4, high)
+      view.setUint32(position + 8, offset - high * TWO_32)
+      view.setUint8(position + 12, 0)
       position += RESULT_BYTES
     }
     return position
@@ -337,6 +345,7 @@ export class GroupEncoder {
     this.receiveMs = NONE
     this.#logs.length = 0
     this.#sources.length = 0
+    this.#views.length = 0
     this.recordCount = 0
     this.batchCount = 0
     this.#runCount = 0
@@ -349,6 +358,7 @@ export class GroupEncoder {
     const last = this.#sources.length - 1
     if (last >= 0 && this.#sources[last] === source) return last
     this.#sources.push(source)
+    this.#views.push(new DataView(source.buffer, source.byteOffset, source.length))
     return last + 1
   }
 
