@@ -33,11 +33,15 @@ function findBundledNode() {
 }
 
 function runAgain(node) {
-  const child = spawn(node, [fileURLToPath(import.meta.url), ...process.argv.slice(2)], { stdio: 'inherit' })
-  // Ctrl-C at a terminal reaches both processes; serve takes the echo for what it is.
-  const forward = signal => child.kill(signal)
   const signals = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR2']
+  // Heard before the child exists: a signal that ended only this process would leave the broker behind.
+  const early = []
+  let child = null
+  // Ctrl-C at a terminal reaches both processes; serve takes the echo for what it is.
+  const forward = signal => (child === null ? early.push(signal) : child.kill(signal))
   for (const signal of signals) process.on(signal, forward)
+  child = spawn(node, [fileURLToPath(import.meta.url), ...process.argv.slice(2)], { stdio: 'inherit' })
+  for (const signal of early) child.kill(signal)
   child.on('error', error => fail(`cannot run ${node}: ${error.message}`))
   child.on('exit', (code, signal) => {
     if (signal === null) process.exit(code)

@@ -3,6 +3,7 @@
  * takes it down in the reverse order. Main thread.
  */
 import { availableParallelism } from 'node:os'
+import { existsSync, readdirSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { BackgroundJobs } from './background/jobs.ts'
 import { BackgroundPool } from './background/pool.ts'
@@ -35,7 +36,7 @@ export interface RunningServer {
   /** For tests and metrics: the shards and the ES01 listener, and what they count. */
   readonly shardSet: ShardSet
   readonly es01: Es01Gateway | null
-  /** Answers what is in progress, seals the logs, gives the directory back. @returns what the shards did, in sum. */
+  /** Answers what is in progress, seals the logs, gives the directory back. @returns what the shards did, in sum, for the log. */
   stop(): Promise<ShardCounters>
 }
 
@@ -72,7 +73,7 @@ async function build(settings: Settings, logger: Logger, undo: Undo[]): Promise<
   undo.push(() => store.close())
   const catalog = new Catalog(store.image)
   const firstStart = store.image.shardCount === null
-  const shardCount = await placeShards(settings, catalog, store)
+  const shardCount = await placeShards(settings, catalog, store, dataDir)
 
   const open = new OpenTopics()
   for (const topic of catalog.topics) open.set(topic)
@@ -82,6 +83,13 @@ async function build(settings: Settings, logger: Logger, undo: Undo[]): Promise<
     directoryOf: shard => `${dataDir}/journal/${String(shard).padStart(3, '0')}`,
     settings,
     faultsOf: armedFaults(process.env['MILLRACE_FAULTS']),
+    newestSlots: new Map(store.image.newestSlots.map(({ shard, sequence }) => [shard, sequence])),
+    onSlotOpened: (shard, sequence) => {
+      store.commit([{ kind: 'slot-opened', shard, sequence }]).catch((error: unknown) => {
+        // Kept so that a lost file is noticed at a later start: a broker goes on without it.
+        logger.warn({ shard, err: error }, 'the newest journal slot could not be noted in the store')
+      })
+    },
     topics: () => open.all(),
     isKnownHandle: handle => catalog.meaningOf(handle).kind !== 'unknown',
     logger
@@ -128,9 +136,13 @@ async function build(settings: Settings, logger: Logger, undo: Undo[]): Promise<
 }
 
 /** The shard count of the directory; chosen and stored at the first start (durability V7). */
-async function placeShards(settings: Settings, catalog: Catalog, store: Store): Promise<number> {
+async function placeShards(settings: Settings, catalog: Catalog, store: Store, dataDir: string): Promise<number> {
   const stored = catalog.placement.shardCount
   if (stored === null) {
+    // The journal is made after this is stored: one without it means that the store was lost, and with it all names.
+    if (hasSlots(`${dataDir}/journal`)) {
+      throw new Error(`${dataDir} has a journal but its store.db is new: bring back the store.db that belongs to it`)
+    }
     const shardCount = settings.shards ?? defaultShardCount()
     const change = { kind: 'placement', shardCount, epoch: 1 } as const
     await store.commit([change])
@@ -144,6 +156,13 @@ async function placeShards(settings: Settings, catalog: Catalog, store: Store): 
     )
   }
   return stored
+}
+
+/** True if a shard's journal below that directory has a slot file. */
+function hasSlots(journal: string): boolean {
+  if (!existsSync(journal)) return false
+  const shards = readdirSync(journal, { withFileTypes: true }).filter(entry => entry.isDirectory())
+  return shards.some(shard => readdirSync(`${journal}/${shard.name}`).some(name => name.endsWith('.slot')))
 }
 
 interface Listening {

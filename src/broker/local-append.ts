@@ -20,7 +20,7 @@ import type { Topic } from '../model/topic.ts'
 import type { PendingRequest } from '../shards/pending.ts'
 import type { ProduceFrame, ShardLink } from '../shards/shard-link.ts'
 import type { ShardSet } from '../shards/shard-set.ts'
-import { REPLY_BODY_AT, replyTypes } from '../wire/shard/messages.ts'
+import { PRODUCE_HEADER_BYTES, REPLY_BODY_AT, replyTypes } from '../wire/shard/messages.ts'
 
 interface Part {
   link: ShardLink
@@ -64,15 +64,23 @@ export class LocalAppend {
     const handle = topic.firstHandle + (partitions[0] ?? 0)
     const link = this.#shards.linkOf(handle)
     if (link === null) return refuse(caller, this.#shards.refusal(shardOf(handle, this.#shards.shardCount)))
-    const held = this.#holdOversized(link, records.ringBytes)
-    if (held < 0) return submitOutcomes.full
+    const held = this.#oversizedBytes(link, records.ringBytes)
+    if (held > 0 && !this.#oversized.tryReserve(held)) return submitOutcomes.full
+    const mark = link.requests.position()
     if (!link.reserveProduce(records.ringBytes)) {
       this.#oversized.release(held)
       return submitOutcomes.full
     }
     const frame = link.beginProduce(records.ringBytes)
-    const end = records.writeAll(partitions, frame.buffer, frame.recordsAt)
-    assert(end === frame.recordsAt + records.ringBytes, 'records take the room they said')
+    try {
+      const end = records.writeAll(partitions, frame.buffer, frame.recordsAt)
+      assert(end === frame.recordsAt + records.ringBytes, 'records take the room they said')
+    } catch (error) {
+      // A bug must not leave a half-written frame for the next publish.
+      link.undoProduce(mark)
+      this.#oversized.release(held)
+      throw error
+    }
     const request = new OneShardAppend({ caller, topic: topic.name }, this.#oversized, held)
     link.endProduce(frame, topic.firstHandle, records.count, records.ringBytes, request)
     return submitOutcomes.taken
@@ -98,6 +106,35 @@ export class LocalAppend {
     const parts = this.#parts.filter(part => part !== null)
     const held = this.#reserveAll(parts)
     if (held < 0) return submitOutcomes.full
+    try {
+      this.#writeParts(records, partitions, shardOfRecord, parts)
+    } catch (error) {
+      for (const part of parts) part.link.undoProduce(part.mark)
+      this.#oversized.release(held)
+      throw error
+    }
+    const merge = new ManyShardsAppend({ caller, topic: topic.name }, shardOfRecord, parts.length, () =>
+      this.#oversized.release(held)
+    )
+    for (const part of parts) {
+      part.link.endProduce(
+        part.frame as ProduceFrame,
+        topic.firstHandle,
+        part.count,
+        part.bytes,
+        merge.part(part.link.shard)
+      )
+    }
+    return submitOutcomes.taken
+  }
+
+  /** Writes every record into the frame of its shard. */
+  #writeParts(
+    records: RecordSource,
+    partitions: Uint32Array,
+    shardOfRecord: Uint16Array,
+    parts: readonly Part[]
+  ): void {
     for (const part of parts) {
       part.frame = part.link.beginProduce(part.bytes)
       part.at = part.frame.recordsAt
@@ -106,26 +143,21 @@ export class LocalAppend {
       const part = this.#parts[shardOfRecord[i] as number] as Part
       part.at = records.writeRecord(i, partitions[i] as number, (part.frame as ProduceFrame).buffer, part.at)
     }
-    const merge = new ManyShardsAppend({ caller, topic: topic.name }, shardOfRecord, parts.length, () =>
-      this.#oversized.release(held)
-    )
     for (const part of parts) {
-      const frame = part.frame as ProduceFrame
-      assert(part.at === frame.recordsAt + part.bytes, 'records take the room they said')
-      part.link.endProduce(frame, topic.firstHandle, part.count, part.bytes, merge.part(part.link.shard))
+      const end = (part.frame as ProduceFrame).recordsAt + part.bytes
+      assert(part.at === end, 'records take the room they said')
     }
-    return submitOutcomes.taken
   }
 
-  /** Room in all rings, or in none. @returns bytes of oversized memory held, or −1. */
+  /** Room in all rings and for all large frames, or for none. @returns bytes of large frames held, or −1. */
   #reserveAll(parts: readonly Part[]): number {
-    let held = 0
+    // In one sum: the budget lets one request pass that is above it, and a request must not wait for itself.
+    const held = parts.reduce((sum, part) => sum + this.#oversizedBytes(part.link, part.bytes), 0)
+    if (held > 0 && !this.#oversized.tryReserve(held)) return -1
     for (let i = 0; i < parts.length; i++) {
       const part = parts[i] as Part
       part.mark = part.link.requests.position()
-      const bytes = this.#holdOversized(part.link, part.bytes)
-      if (bytes >= 0) held += bytes
-      if (bytes >= 0 && part.link.reserveProduce(part.bytes)) continue
+      if (part.link.reserveProduce(part.bytes)) continue
       for (let j = 0; j < i; j++) (parts[j] as Part).link.undoProduce((parts[j] as Part).mark)
       this.#oversized.release(held)
       return -1
@@ -133,10 +165,9 @@ export class LocalAppend {
     return held
   }
 
-  /** @returns bytes held: 0 for a frame that fits the ring, −1 if the budget has no room now. */
-  #holdOversized(link: ShardLink, recordsBytes: number): number {
-    if (recordsBytes + 64 <= link.frameBytesMax) return 0
-    return this.#oversized.tryReserve(recordsBytes) ? recordsBytes : -1
+  /** Bytes that a part takes of the memory for large frames: 0 if it fits the ring. */
+  #oversizedBytes(link: ShardLink, recordsBytes: number): number {
+    return PRODUCE_HEADER_BYTES + recordsBytes > link.frameBytesMax ? recordsBytes : 0
   }
 }
 

@@ -16,7 +16,6 @@ import {
 } from '../model/requests.ts'
 import type { PartitionDescription, Topic } from '../model/topic.ts'
 import type { PendingRequest } from '../shards/pending.ts'
-import type { ShardLink } from '../shards/shard-link.ts'
 import type { ShardSet } from '../shards/shard-set.ts'
 import { readU64 } from '../wire/primitives/u64.ts'
 import {
@@ -89,12 +88,7 @@ export class LocalEngine implements Engine {
     }))
     // Partitions lie on shards in turn: a topic with few of them does not need every shard to be up.
     const owners = new Set(partitions.map(({ id }) => shardOf(topic.firstHandle + id, this.#shards.shardCount)))
-    const links = [...owners].map(shard => {
-      const link = this.#shards.link(shard)
-      if (link === null) throw this.#shards.refusal(shard)
-      return link
-    })
-    await Promise.all(links.map(link => this.#describeOn(link, topic, partitions)))
+    await Promise.all([...owners].map(shard => this.#describeOn(shard, topic, partitions)))
     return partitions
   }
 
@@ -135,7 +129,7 @@ export class LocalEngine implements Engine {
     return this.#shards.problems()
   }
 
-  #describeOn(link: ShardLink, topic: Topic, partitions: PartitionDescription[]): Promise<void> {
+  #describeOn(shard: number, topic: Topic, partitions: PartitionDescription[]): Promise<void> {
     return new Promise((resolve, reject) => {
       const request: PendingRequest = {
         endPosition: -1,
@@ -148,7 +142,10 @@ export class LocalEngine implements Engine {
         onFailure: reject
       }
       const send = (): void => {
-        if (link.sendDescribe(topic.firstHandle, topic.partitionCount, request)) this.#shards.turnSoon()
+        // Looked up at each attempt: a shard that died while this waited has another link, or none.
+        const link = this.#shards.link(shard)
+        if (link === null) reject(this.#shards.refusal(shard))
+        else if (link.sendDescribe(topic.firstHandle, topic.partitionCount, request)) this.#shards.turnSoon()
         else this.#shards.whenRoom(send)
       }
       send()

@@ -145,6 +145,9 @@ export class Catalog {
       case 'placement':
         this.#placement = { shardCount: change.shardCount, epoch: change.epoch }
         return
+      case 'slot-opened':
+        // Kept for the next start alone.
+        return
       case 'topic-created':
         this.#unreserve(change.topic)
         return this.#add(change.topic)
@@ -158,7 +161,7 @@ export class Catalog {
   }
 
   #nameOf(change: StoreChange): string | null {
-    if (change.kind === 'placement') return null
+    if (change.kind === 'placement' || change.kind === 'slot-opened') return null
     return change.kind === 'topic-created' ? change.topic.name : this.#existing(change.id).name
   }
 

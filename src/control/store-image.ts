@@ -10,6 +10,12 @@ export interface Tombstone {
   readonly partitionCount: number
 }
 
+/** A journal slot that was durable when this was noted; later ones may exist. */
+export interface NewestSlot {
+  readonly shard: number
+  readonly sequence: number
+}
+
 /** What the store held when it was opened. */
 export interface StoreImage {
   /** Random, made with the directory: hex, 32 digits. */
@@ -19,6 +25,8 @@ export interface StoreImage {
   readonly placementEpoch: number
   readonly topics: readonly Topic[]
   readonly tombstones: readonly Tombstone[]
+  /** By shard: sequence of the newest journal slot known to be durable. A start that finds less is missing slots (V2). */
+  readonly newestSlots: readonly NewestSlot[]
   /** Next ids to allot: above every one ever allotted. */
   readonly nextTopicId: number
   readonly nextHandle: number
@@ -27,6 +35,7 @@ export interface StoreImage {
 /** One durable change. A commit applies all of its changes or none. */
 export type StoreChange =
   | { readonly kind: 'placement'; readonly shardCount: number; readonly epoch: number }
+  | { readonly kind: 'slot-opened'; readonly shard: number; readonly sequence: number }
   | { readonly kind: 'topic-created'; readonly topic: Topic }
   | { readonly kind: 'topic-configured'; readonly id: TopicId; readonly config: TopicConfig }
   | { readonly kind: 'topic-deleted'; readonly id: TopicId }

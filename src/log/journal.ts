@@ -74,6 +74,11 @@ export class Journal {
     return this.#lastWritten + 1
   }
 
+  /** Sequence of the newest slot whose header is durable; 0: none. */
+  get lastSequence(): number {
+    return this.#lastSequence
+  }
+
   get lastSynced(): number {
     return this.#lastSynced
   }

@@ -43,6 +43,8 @@ export class ReadWindow {
     if (bytes > this.buffer.length) this.buffer = Buffer.allocUnsafeSlow(Math.max(bytes, PIECE_BYTES))
     this.slot = slot
     this.start = position
+    // Nothing counts as present if the read is refused.
+    this.length = 0
     this.length = this.files.file(slot).read('slot.read', this.buffer, 0, bytes, position)
     this.probe.diskBytes += this.length
     return this.length >= bytes

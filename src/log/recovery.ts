@@ -61,6 +61,9 @@ export interface FoundSlot {
   endPosition: number
 }
 
+/** What tells the groups of one slot from all other bytes. */
+export type SlotKey = Pick<FoundSlot, 'name' | 'header' | 'seed'>
+
 /** All that recovery found, not yet made safe. */
 export interface Findings {
   readonly slots: FoundSlot[]
@@ -76,8 +79,13 @@ export interface Findings {
 }
 
 /** Reads every slot file of the shard and says what counts. Changes nothing on disk, but removes half-filled files. */
-export function findSlots(disk: Disk, files: SlotFiles, shard: number): Findings {
+export function findSlots(
+  disk: Disk,
+  files: SlotFiles,
+  { shard, newestSlot }: { readonly shard: number; readonly newestSlot: number }
+): Findings {
   const slots = listSlots(disk, files, shard)
+  checkChain(slots, newestSlot, files.directory)
   const scan = { cutGroups: 0, cutHandles: [] as number[], quarantinedRuns: 0, scannedBytes: 0, lastSynced: 0 }
   let lastGroup = 0
   slots.forEach((slot, index) => {
@@ -139,7 +147,6 @@ function listSlots(disk: Disk, files: SlotFiles, shard: number): FoundSlot[] {
     else disk.remove('slot.remove', files.path(name))
   }
   slots.sort((a, b) => a.header.sequence - b.header.sequence)
-  checkChain(slots)
   return slots
 }
 
@@ -164,14 +171,19 @@ function foundSlot(name: string, header: SlotHeader, shard: number): FoundSlot {
   }
 }
 
-/** A gap in the sequence numbers is damage (V2): the groups in between are nowhere. */
-function checkChain(slots: readonly FoundSlot[]): void {
+/** A gap in the sequence numbers is damage (V2): the groups in between are nowhere. So is a newest slot that is not there. */
+function checkChain(slots: readonly FoundSlot[], newestSlot: number, directory: string): void {
   slots.forEach((slot, index) => {
     const expected = index + 1
     if (slot.header.sequence === expected) return
     throw new BrokerError('NOT_READY', {
-      problem: `the journal has slot ${slot.header.sequence} (${slot.name}) where slot ${expected} is expected`
+      problem: `the journal ${directory} has slot ${slot.header.sequence} (${slot.name}) where slot ${expected} is expected`
     })
+  })
+  const found = slots.at(-1)?.header.sequence ?? 0
+  if (found >= newestSlot) return
+  throw new BrokerError('NOT_READY', {
+    problem: `the journal ${directory} ends with slot ${found}, but slot ${newestSlot} was written: its file is missing`
   })
 }
 
@@ -238,10 +250,14 @@ function cutHandlesOf(group: ScannedGroup | null, slot: FoundSlot): number[] {
  *   | no  | no  | –   | torn if the group left traces, else end |
  *   | no  | yes | yes | damage |
  *   | no  | yes | no  | torn (syncs were deferred) |
+ *
+ * Reads only; the offline tools ask it what a start would do.
+ * @param endGroup the last group that a later slot or a footer counts on; MAX_SAFE_INTEGER: none does.
+ * @throws BrokerError NOT_READY for damage of which neither directory nor trailer can be read.
  */
-function judgeBadGroup(
+export function judgeBadGroup(
   window: SlotWindow,
-  slot: FoundSlot,
+  slot: SlotKey,
   position: number,
   number: number,
   endGroup: number
@@ -268,7 +284,7 @@ function judgeBadGroup(
 }
 
 /** True if part of group `number` stands at `position`. Bytes that an earlier use of the file left are none. */
-function hasTraces(window: SlotWindow, slot: FoundSlot, position: number, number: number): boolean {
+function hasTraces(window: SlotWindow, slot: SlotKey, position: number, number: number): boolean {
   const block = window.view(position, BLOCK_BYTES)
   if (block.length < GROUP_HEADER_BYTES || block.every(byte => byte === 0)) return false
   if (claimsGroup(block, 0, number, slot.header.sequence)) return true

@@ -34,6 +34,8 @@ export interface ShardLogOptions {
   readonly directory: string
   readonly shard: number
   readonly placementEpoch: number
+  /** Sequence of the newest slot known to have been durable; 0: none is known of. Fewer found is damage (V2). */
+  readonly newestSlot: number
   readonly slotBytes: number
   readonly firstSlotBytes: number
   readonly encodeBufferBytes: number
@@ -90,7 +92,7 @@ export class ShardLog {
     this.#encoded = new EncodeBuffer(options.encodeBufferBytes, options.encodeMemory)
     this.window = new ReadWindow(this.files, this.#encoded)
     makeJournalDirectory(options.disk, options.directory)
-    const findings = findSlots(options.disk, this.files, options.shard)
+    const findings = findSlots(options.disk, this.files, options)
     this.#receiveMs = findings.receiveMsMax
     replay(findings, this.table)
     const lastSlot = findings.slots.at(-1)
@@ -122,6 +124,11 @@ export class ShardLog {
     return this.#journal.isPoisoned
   }
 
+  /** Sequence of the newest slot; 0: none yet. */
+  get newestSlot(): number {
+    return this.#journal.lastSequence
+  }
+
   get unfilledSlots(): number {
     return this.#journal.unfilledCount
   }
@@ -135,6 +142,15 @@ export class ShardLog {
     return this.#journal.fits(this.encoder.totalBytes, this.encoder.directoryBytes)
   }
 
+  /**
+   * True if the gathered group can be encoded while another thread still writes the one handed over: their places in the
+   * encode buffer cannot meet, also if the end of the buffer is skipped.
+   */
+  get fitsBeside(): boolean {
+    const handedOverBytes = this.#handedOver?.encoder.totalBytes ?? 0
+    return handedOverBytes + 2 * this.encoder.totalBytes <= this.#encoded.capacityBytes
+  }
+
   /** Room for the gathered group: opens the next slot if it must. @throws DiskError, nothing written. */
   prepare(): void {
     if (this.fits) return
@@ -144,6 +160,7 @@ export class ShardLog {
 
   /** Encodes the gathered group. After it the sources are no longer needed. @returns its index in the encode buffer. */
   encode(): number {
+    assert(this.#handedOver === null || this.fitsBeside, 'a group is not encoded over one that is being written')
     const index = this.#encoded.allocate(this.encoder.totalBytes)
     this.#receiveMs = Math.max(this.#receiveMs, this.#clock.nowMs())
     this.encoder.encode(this.#encoded.current, index, this.#receiveMs, this.#journal.seed)
@@ -184,9 +201,9 @@ export class ShardLog {
     this.#journal.endSlot()
   }
 
-  /** True if a group of that size, at that index, stands in the memory that another thread can write from. */
-  canHandOver(): boolean {
-    return this.#encoded.current === this.#encoded.bytes && this.encoder.totalBytes <= this.#encoded.capacityBytes / 4
+  /** True if the encoded group stands in the memory that another thread can write from. */
+  get canHandOver(): boolean {
+    return this.#encoded.current === this.#encoded.bytes
   }
 
   /**
@@ -195,6 +212,7 @@ export class ShardLog {
    */
   handOver(index: number): GroupToWrite {
     const { encoder } = this
+    assert(this.canHandOver, 'a group is handed over in shared memory')
     assert(this.#spareEncoder !== null && !this.#hasUnsynced, 'one group is handed over at a time')
     const position = this.#journal.groupPosition
     const ordinal = this.#journal.slotOrdinal

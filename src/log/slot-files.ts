@@ -160,19 +160,32 @@ export function fillSlot(disk: Disk, directory: string, name: string, bytes: num
   while (!filler.step()) continue
 }
 
-/** A fill in steps of 1 MiB, each synced: small background syncs are what keeps the writer's latency low (W9). */
+/**
+ * A fill in steps of 1 MiB, each synced: small background syncs are what keeps the writer's latency low (W9).
+ * @throws DiskError from begin and step; then nothing of it is left on the disk.
+ */
 export function beginFill(disk: Disk, directory: string, name: string, bytes: number): { step(): boolean } {
   const fillingPath = `${directory}/${name.replace(/\.slot$/, '.filling')}`
   if (disk.exists(fillingPath)) disk.remove('slot.remove', fillingPath)
   const file = disk.create('slot.create', fillingPath)
   const zeros = Buffer.alloc(Math.min(FILL_PIECE_BYTES, bytes))
   let at = 0
+  const writePiece = (): void => {
+    const end = Math.min(bytes, at + zeros.length)
+    file.write('slot.fill', zeros, 0, end - at, at)
+    file.sync('slot.fill-sync')
+    at = end
+  }
   return {
     step() {
-      const end = Math.min(bytes, at + zeros.length)
-      file.write('slot.fill', zeros, 0, end - at, at)
-      file.sync('slot.fill-sync')
-      at = end
+      try {
+        writePiece()
+      } catch (error) {
+        // A full disk must not stay full of zeros that nobody will finish.
+        file.close()
+        disk.remove('slot.remove', fillingPath)
+        throw error
+      }
       if (at < bytes) return false
       file.close()
       disk.rename('slot.rename', fillingPath, `${directory}/${name}`)

@@ -57,13 +57,9 @@ export const errorTable = {
     'the request has {count} records: over the limit of {limit}; nothing was written',
     { kafka: 10 }
   ),
-  BODY_TOO_LARGE: spec(
-    109,
-    413,
-    'bad request',
-    'the request body is over the limit of {limit} bytes (--max-request-body-bytes)',
-    { kafka: 10 }
-  ),
+  BODY_TOO_LARGE: spec(109, 413, 'bad request', 'the request body is over the limit of {limit} bytes ({setting})', {
+    kafka: 10
+  }),
   BODY_NOT_JSON: spec(110, 400, 'bad request', 'the request body is not valid JSON: {problem}', { kafka: 42 }),
   MEDIA_TYPE: spec(111, 415, 'bad request', "content type '{value}' is not supported here: send application/json", {
     kafka: 42
@@ -111,6 +107,10 @@ export const errorTable = {
   }),
   NOT_READY: spec(207, 503, 'unavailable', 'the broker is not ready: {problem}', { kafka: 5, retry: 'same' }),
   STOPPING: spec(208, 503, 'unavailable', 'the broker is shutting down', { kafka: 5, retry: 'same' }),
+  READ_FAILED: spec(209, 503, 'unavailable', 'the disk refused a read of partition {partition} ({errno}); try again', {
+    kafka: 56,
+    retry: 'same'
+  }),
 
   HOST_REFUSED: spec(
     301,

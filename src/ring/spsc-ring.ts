@@ -17,6 +17,7 @@
  * tail; bytes in [head, tail) belong to the consumer, all others to the producer. It never waits and never wakes anyone.
  */
 import { assert } from '../base/assert.ts'
+import { limits } from '../model/limits.ts'
 
 /** Each word stands 128 bytes from the next: wherever the memory begins, no two share a 64-byte cache line or a prefetched pair. */
 const HEAD_WORD = 0
@@ -34,8 +35,6 @@ const SKIP = -1
 const CAPACITY_BYTES_MIN = 64
 /** Above this the difference of two positions would not tell full from empty. */
 const CAPACITY_BYTES_MAX = 2 ** 30
-/** A frame may take this share of the ring, so that an empty ring always has room for one, wherever it stands. */
-const FRAME_SHARE = 4
 
 /**
  * Makes the shared memory of a ring, empty. Both ends are built over it, once each.
@@ -93,7 +92,7 @@ export class RingProducer {
   constructor(memory: SharedArrayBuffer) {
     const capacity = capacityOf(memory)
     this.capacityBytes = capacity
-    this.frameBytesMax = capacity / FRAME_SHARE
+    this.frameBytesMax = capacity / limits.ringFrameShare
     this.buffer = Buffer.from(memory, CONTROL_BYTES, capacity)
     this.#words = new Int32Array(memory, 0, CONTROL_BYTES / 4)
     this.#lengths = new Int32Array(memory, CONTROL_BYTES, capacity / 4)
@@ -238,7 +237,7 @@ export class RingConsumer {
     this.#words = new Int32Array(memory, 0, CONTROL_BYTES / 4)
     this.#lengths = new Int32Array(memory, CONTROL_BYTES, capacity / 4)
     this.#mask = capacity - 1
-    this.#lengthMax = capacity / FRAME_SHARE
+    this.#lengthMax = capacity / limits.ringFrameShare
     // Partner: nobody writes the head but this end. Loaded atomically to see what an earlier owner of this end stored.
     this.#released = Atomics.load(this.#words, HEAD_WORD)
     this.#next = this.#released

@@ -12,7 +12,7 @@ export function isOperatorsBusiness(cause: Error | null): boolean {
 /** Why a shard stays down, for readyz and for callers. @param deaths since it last ran for long. */
 export function describeDeath(cause: Error | null, deaths: number): string {
   if (cause !== null && isOperatorsBusiness(cause)) return problemOf(cause)
-  return `it failed ${deaths} times, last by ${reasonOf(cause)}; its log lines say more; it starts again with the broker`
+  return `it failed ${deaths} times, last by ${reasonOf(cause)}; its log lines say more; it is tried again every 30 s`
 }
 
 function problemOf(cause: Error): string {

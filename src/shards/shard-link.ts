@@ -308,11 +308,18 @@ export class ShardLink {
   /** Fails everything in progress after the thread ended (architecture, A shard dies). Replies already sent come first. */
   failAll(): void {
     while (!this.drain(Number.MAX_SAFE_INTEGER));
+    const bugs: unknown[] = []
     for (const request of this.pending.takeAll()) {
       const wasTaken = request.endPosition >= 0 && this.requests.hasConsumed(request.endPosition)
       const code = wasTaken ? 'SHARD_DIED' : 'SHARD_DOWN'
-      request.onFailure(new BrokerError(code, { shard: this.shard }))
+      try {
+        request.onFailure(new BrokerError(code, { shard: this.shard }))
+      } catch (error) {
+        // A bug in one caller must not leave the others without an answer; it is thrown when all have theirs.
+        bugs.push(error)
+      }
     }
+    if (bugs.length > 0) throw bugs[0]
   }
 
   /** Starts the thread that writes and syncs large groups for this shard. */

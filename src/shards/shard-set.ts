@@ -10,7 +10,7 @@ import type { Logger } from '../base/logger.ts'
 import { BrokerError } from '../model/errors.ts'
 import { shardOf } from '../model/ids.ts'
 import { AsleepFlag, createAsleepFlag } from '../ring/bell.ts'
-import type { ShardEvent, ShardTopic } from '../wire/shard/messages.ts'
+import type { ControlMessage, ShardEvent, ShardTopic } from '../wire/shard/messages.ts'
 import type { ShardStart } from '../wire/shard/start.ts'
 import { describeDeath, isOperatorsBusiness } from './shard-death.ts'
 import { SlotFiller } from './slot-filler.ts'
@@ -18,8 +18,10 @@ import { CONTROL_TOPICS_MAX, ShardLink } from './shard-link.ts'
 
 /** Bytes of replies that one delivery takes from a ring before the event loop gets a turn. */
 const DELIVERY_BYTES = 2 * 1024 * 1024
-/** Waits between restarts of a shard that keeps dying; after the last one it stays down until the process restarts. */
+/** Waits between restarts of a shard that keeps dying; after the last one it counts as down. */
 const RESTART_WAITS_MS = [0, 100, 400, 1600, 6400]
+/** Between the attempts of a shard that is down: what failed it, such as a lack of file handles, may pass. */
+const RESTART_DOWN_MS = 30_000
 /** A shard that ran this long has earned a fresh start of the count. */
 const RESTART_FORGIVEN_MS = 60_000
 
@@ -41,6 +43,10 @@ export interface ShardSetOptions {
   }
   /** Faults for one incarnation of a shard, armed by tests; null: none. */
   readonly faultsOf: (shard: number, isFirst: boolean) => string | null
+  /** By shard: sequence of the newest journal slot known to be durable; absent: none. */
+  readonly newestSlots: ReadonlyMap<number, number>
+  /** A slot is durable: to be kept where the journal is not. */
+  readonly onSlotOpened: (shard: number, sequence: number) => void
   /** The topics that exist now: opened on every shard that starts. */
   readonly topics: () => ShardTopic[]
   /** False for a handle that neither a topic nor a deleted topic ever had. */
@@ -64,6 +70,7 @@ export class ShardSet {
   readonly shardCount: number
   readonly #options: ShardSetOptions
   readonly #states: ShardState[]
+  readonly #newestSlots: Map<number, number>
   readonly #asleepMemory = createAsleepFlag()
   readonly #asleep = new AsleepFlag(this.#asleepMemory)
   readonly #filler: SlotFiller
@@ -78,6 +85,7 @@ export class ShardSet {
   constructor(options: ShardSetOptions) {
     this.#options = options
     this.shardCount = options.shardCount
+    this.#newestSlots = new Map(options.newestSlots)
     this.#states = Array.from({ length: options.shardCount }, () => ({
       link: null,
       isReady: false,
@@ -87,13 +95,23 @@ export class ShardSet {
       red: null,
       restartTimer: null
     }))
-    this.#filler = new SlotFiller(options.logger, (shard, files) => this.#slotsFilled(shard, files))
+    this.#filler = new SlotFiller(options.logger, {
+      onFilled: (shard, file) => this.#tell(shard, id => ({ kind: 'slots-filled', id, files: [file] })),
+      onFailed: (shard, bytes) => this.#tell(shard, id => ({ kind: 'slots-failed', id, bytes }))
+    })
   }
 
-  /** Starts every shard. @returns resolves when all are ready; rejects with what an operator must know. */
+  /**
+   * Starts every shard. @returns resolves when each is ready or down for good, and one at least is ready; a shard that
+   * needs an operator does not keep the others from serving. Rejects with what the operator of the first must know.
+   */
   async start(): Promise<void> {
-    await Promise.all(this.#states.map((_, shard) => this.#spawn(shard)))
+    const started = await Promise.allSettled(this.#states.map((_, shard) => this.#spawn(shard)))
+    const failures = started.flatMap(result => (result.status === 'rejected' ? [result.reason as unknown] : []))
+    if (failures.length === started.length) throw failures[0]
     this.#hasStarted = true
+    for (const failure of failures)
+      this.#options.logger.error({ err: failure }, 'a shard did not start; the others serve')
   }
 
   /** The link of the shard that owns a handle, if it is ready. */
@@ -187,6 +205,7 @@ export class ShardSet {
     return new Promise((resolve, reject) => {
       const start: Omit<ShardStart, 'rings' | 'doorbell' | 'oversized' | 'shard'> = {
         placementEpoch,
+        newestSlot: this.#newestSlots.get(shard) ?? 0,
         directory: directoryOf(shard),
         slotBytes: settings.journalSlotBytes,
         firstSlotBytes: settings.journalFirstSlotBytes,
@@ -222,14 +241,22 @@ export class ShardSet {
   }
 
   async #openTopics(state: ShardState, link: ShardLink): Promise<void> {
-    // Opening is repeatable, so a topic made meanwhile may be opened twice.
-    const topics = this.#options.topics()
-    for (let from = 0; from < topics.length; from += CONTROL_TOPICS_MAX) {
-      const part = topics.slice(from, from + CONTROL_TOPICS_MAX)
+    // Each part is taken from the topics as they are when it is sent, so that it cannot undo a change sent since the
+    // last one. Opening is repeatable: a topic made meanwhile may be opened twice.
+    for (let last = 0; ;) {
+      const part = this.#options
+        .topics()
+        .filter(topic => topic.firstHandle > last)
+        .sort((a, b) => a.firstHandle - b.firstHandle)
+        .slice(0, CONTROL_TOPICS_MAX)
+      if (part.length === 0) break
+      last = part.at(-1)?.firstHandle ?? last
       await link.control(id => ({ kind: 'open', id, topics: part }))
     }
     await link.control(id => ({ kind: 'opened', id }))
-    if (state.link === link) state.isReady = true
+    if (state.link !== link) return
+    state.isReady = true
+    state.red = null
   }
 
   #handleEvent(shard: number, event: Exclude<ShardEvent, { kind: 'recovered' }>): void {
@@ -247,6 +274,10 @@ export class ShardSet {
           logger.warn({ shard, handles }, 'the journal has data of partitions that no topic ever had: kept')
         break
       }
+      case 'slot-opened':
+        this.#newestSlots.set(shard, event.sequence)
+        this.#options.onSlotOpened(shard, event.sequence)
+        break
       case 'writer-wanted':
         this.#state(shard).link?.startWriter()
         break
@@ -256,10 +287,11 @@ export class ShardSet {
     }
   }
 
-  #slotsFilled(shard: number, files: readonly { name: string; bytes: number }[]): void {
+  /** Sends a shard a control message that nobody waits for. */
+  #tell(shard: number, make: (id: number) => ControlMessage): void {
     const link = this.#state(shard).link
     if (link === null || this.#isStopping) return
-    link.control(id => ({ kind: 'slots-filled', id, files })).catch(rethrowUnlessLost)
+    link.control(make).catch(rethrowUnlessLost)
   }
 
   #shardExited(shard: number, link: ShardLink, cause: Error | null): void {
@@ -268,7 +300,8 @@ export class ShardSet {
     state.isReady = false
     state.link = null
     link.failAll()
-    this.#runHooks()
+    // The dead shard may have taken the asleep flag down with a doorbell that nobody heard: deliver, and raise it anew.
+    this.#deliver()
     for (const waiter of this.#exitWaiters) if (waiter.link === link) waiter.resolve()
     if (this.#isStopping) return
     // A start that fails is told in one line by whoever started it; only a shard that served is news.
@@ -276,12 +309,17 @@ export class ShardSet {
     this.#options.logger[level]({ shard, err: cause ?? undefined }, 'shard ended')
     if (performance.now() - state.startedAtMs > RESTART_FORGIVEN_MS) state.deaths = 0
     const waitMs = RESTART_WAITS_MS[state.deaths++]
-    if (waitMs === undefined || isOperatorsBusiness(cause)) {
+    const needsOperator = isOperatorsBusiness(cause)
+    if (waitMs === undefined || needsOperator) {
       state.red = describeDeath(cause, state.deaths)
-      this.#options.logger.error({ shard }, 'shard stays down: it needs an operator')
-      return
+      this.#options.logger.error({ shard, reason: state.red }, 'shard is down')
+      if (needsOperator) return
     }
-    state.restartTimer = setTimeout(() => {
+    this.#restartLater(shard, waitMs ?? RESTART_DOWN_MS)
+  }
+
+  #restartLater(shard: number, waitMs: number): void {
+    this.#state(shard).restartTimer = setTimeout(() => {
       // The filler's jobs for the dead incarnation end first: two must never write one file.
       void this.#filler
         .cancel(shard)
@@ -303,22 +341,27 @@ export class ShardSet {
       return
     }
     this.#isDelivering = true
-    this.#asleep.lower()
-    let isEmpty = this.#drainAll()
-    if (isEmpty) {
-      this.#asleep.raise()
-      // A reply published before the flag was up rang no doorbell: look once more.
-      if (this.links().some(link => !link.replies.isEmpty())) {
-        this.#asleep.lower()
-        isEmpty = false
+    let isEmpty = false
+    try {
+      this.#asleep.lower()
+      isEmpty = this.#drainAll()
+      if (isEmpty) {
+        this.#asleep.raise()
+        // A reply published before the flag was up rang no doorbell: look once more.
+        if (this.links().some(link => !link.replies.isEmpty())) {
+          this.#asleep.lower()
+          isEmpty = false
+        }
+      }
+    } finally {
+      // A bug in one answer must not keep all others from being delivered.
+      this.#isDelivering = false
+      if (!isEmpty || this.#isDeliveryDue) {
+        this.#isDeliveryDue = false
+        setImmediate(() => this.#deliver())
       }
     }
-    this.#isDelivering = false
     this.#runHooks()
-    if (!isEmpty || this.#isDeliveryDue) {
-      this.#isDeliveryDue = false
-      setImmediate(() => this.#deliver())
-    }
   }
 
   #drainAll(): boolean {
@@ -332,9 +375,9 @@ export class ShardSet {
       const waiters = this.#roomWaiters
       this.#roomWaiters = []
       for (const waiter of waiters) waiter()
-      // What they submitted is published: they wait for nothing else in this tick.
-      for (const state of this.#states) state.link?.publish()
     }
+    // What they submitted, and control messages that waited for room: nothing else in this tick would publish it.
+    for (const state of this.#states) state.link?.publish()
     for (const hook of this.#hooks) hook()
   }
 }

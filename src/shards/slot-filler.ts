@@ -10,51 +10,60 @@ import type { Logger } from '../base/logger.ts'
 import { siblingModule } from '../base/module-url.ts'
 import type { FillDone, FillJob } from '../wire/shard/fill.ts'
 
+/** What becomes of the slots that a shard asked for. */
+export interface FillListener {
+  onFilled(shard: number, file: { name: string; bytes: number }): void
+  onFailed(shard: number, bytes: number): void
+}
+
 export class SlotFiller {
   readonly #logger: Logger
-  readonly #onFilled: (shard: number, files: { name: string; bytes: number }[]) => void
+  readonly #listener: FillListener
   #jobs: FillJob[] = []
   #worker: Worker | null = null
+  /** Resolves when the thread that was ended last is gone. */
+  #ending: Promise<unknown> = Promise.resolve()
   #isStopped = false
   /** By shard, since the process started. */
   readonly #filledBytes = new Map<number, number>()
 
-  constructor(logger: Logger, onFilled: (shard: number, files: { name: string; bytes: number }[]) => void) {
+  constructor(logger: Logger, listener: FillListener) {
     this.#logger = logger
-    this.#onFilled = onFilled
+    this.#listener = listener
   }
 
   fill(shard: number, directory: string, files: readonly { name: string; bytes: number }[]): void {
     this.#jobs.push(...files.map(file => ({ shard, directory, ...file })))
-    this.#next()
+    void this.#next()
   }
 
   /** Drops the jobs of a shard that died. On return no thread of ours touches its directory. */
   async cancel(shard: number): Promise<void> {
-    const worker = this.#worker
-    this.#worker = null
     this.#jobs = this.#jobs.filter(job => job.shard !== shard)
-    if (worker !== null) await worker.terminate()
-    this.#next()
+    this.#endWorker()
+    await this.#ending
+    void this.#next()
   }
 
   async stop(): Promise<void> {
     this.#isStopped = true
     this.#jobs = []
+    this.#endWorker()
+    await this.#ending
+  }
+
+  #endWorker(): void {
     const worker = this.#worker
     this.#worker = null
-    if (worker !== null) await worker.terminate()
+    if (worker !== null) this.#ending = Promise.all([this.#ending, worker.terminate()])
   }
 
   /** Gives the oldest job to the thread; ends the thread when there is none. */
-  #next(): void {
+  async #next(): Promise<void> {
+    // Two threads never work at once: they could be at one file.
+    await this.#ending
     const job = this.#jobs[0]
-    if (job === undefined || this.#isStopped) {
-      const worker = this.#worker
-      this.#worker = null
-      void worker?.terminate()
-      return
-    }
+    if (job === undefined || this.#isStopped) return this.#endWorker()
     if (this.#worker !== null) return
     const worker = new Worker(siblingModule(import.meta.url, '../../workers/settler/entry'), { name: 'settler' })
     this.#worker = worker
@@ -65,10 +74,9 @@ export class SlotFiller {
     worker.on('error', error => {
       if (this.#worker !== worker) return
       this.#worker = null
-      this.#logger.error(
-        { err: error },
-        'the filler of journal slots ended; the journal goes on with slower, unfilled slots'
-      )
+      this.#logger.error({ err: error }, 'the filler of journal slots ended')
+      const failed = this.#jobs.splice(0)
+      for (const { shard, bytes } of failed) this.#listener.onFailed(shard, bytes)
     })
     worker.postMessage(job)
   }
@@ -77,18 +85,23 @@ export class SlotFiller {
   #filled(job: FillJob): void {
     const bytes = (this.#filledBytes.get(job.shard) ?? 0) + job.bytes
     this.#filledBytes.set(job.shard, bytes)
-    this.#onFilled(job.shard, [{ name: job.name, bytes: job.bytes }])
+    this.#listener.onFilled(job.shard, { name: job.name, bytes: job.bytes })
     if (this.#jobs.every(other => other.shard !== job.shard)) {
       this.#logger.info({ shard: job.shard, bytes }, 'slots filled')
     }
   }
 
-  #done(worker: Worker, done: FillDone): void {
-    this.#jobs = this.#jobs.filter(job => job.shard !== done.job.shard || job.name !== done.job.name)
-    if (done.problem === null) this.#filled(done.job)
-    else this.#logger.warn({ shard: done.job.shard, cause: done.problem }, 'a journal slot could not be filled ahead')
+  #failed({ shard, bytes }: FillJob, problem: string): void {
+    this.#logger.warn({ shard, cause: problem }, 'a journal slot could not be filled ahead')
+    this.#listener.onFailed(shard, bytes)
+  }
+
+  #done(worker: Worker, { job, problem }: FillDone): void {
+    this.#jobs = this.#jobs.filter(other => other.shard !== job.shard || other.name !== job.name)
+    if (problem === null) this.#filled(job)
+    else this.#failed(job, problem)
     const next = this.#jobs[0]
-    if (next === undefined) this.#next()
+    if (next === undefined) void this.#next()
     else worker.postMessage(next)
   }
 }

@@ -6,6 +6,7 @@
 import assert from 'node:assert/strict'
 import { describe, it, type TestContext } from 'node:test'
 import { connectEs01, Es01Error, type Es01Client } from '../../src/client/es01/client.ts'
+import type { ErrorCode } from '../../src/model/errors.ts'
 import { spawnBroker, waitFor, type SpawnedBroker } from '../support/broker.ts'
 import { CrashLoad, createTopics, postJson, readTopics, type LoadTopic } from '../support/crash-load.ts'
 import { seed } from '../support/crash-run.ts'
@@ -160,5 +161,61 @@ describe('a full disk, one request after the other', () => {
       after?.records.map(record => record.value),
       ['a', 'b', 'f', 'g'].map(id => makeValue(id, 40))
     )
+  })
+})
+
+describe('a disk that refuses a read', () => {
+  it('fails that read with READ_FAILED, is read again by the next, and stops nobody', async t => {
+    const first = await spawnBroker(t, { variant: oneShard })
+    await createTopics(first, topics)
+    // Larger than a piece, so that reading one and then another asks the disk each time.
+    const large = JSON.stringify({ records: [{ value: 'x'.repeat(300_000), partition: 0 }] })
+    for (let i = 0; i < 3; i++) {
+      assert.equal((await postJson(`${first.url}/topics/alpha/produce`, large)).status, 200)
+    }
+    await first.kill('SIGTERM')
+    // After a restart nothing is in memory; the first calls of the point are those of the start.
+    const broker = await spawnBroker(t, {
+      dataDir: first.dataDir,
+      variant: oneShard,
+      env: { MILLRACE_FAULTS: '0/slot.read:6-7=EIO' }
+    })
+    const read = async (): Promise<string> => {
+      const answer = await fetch(`${broker.url}/topics/alpha/consume?partition=0&offset=0&max_records=1`)
+      const body = (await answer.json()) as { code?: string; records?: unknown[] }
+      return answer.status === 200 ? `${body.records?.length} record` : `${answer.status} ${body.code}`
+    }
+    const refused: ErrorCode = 'READ_FAILED'
+    const seen: string[] = []
+    await waitFor('a read that fails and one that succeeds after it', async () => {
+      seen.push(await read())
+      await fetch(`${broker.url}/topics/alpha/consume?partition=0&offset=2&max_records=1`)
+      return seen.includes(`503 ${refused}`) && seen.at(-1) === '1 record'
+    })
+    assert.deepEqual([...new Set(seen)].sort(), ['1 record', `503 ${refused}`])
+    assert.deepEqual(await produceHttp(broker, 'after'), [200, 3])
+    assert.equal(
+      broker.logs.some(line => line['msg'] === 'shard ended'),
+      false
+    )
+  })
+})
+
+describe('deferred syncs on a full disk', () => {
+  it('leave the shard asleep between requests', async t => {
+    const broker = await spawnBroker(t, {
+      variant: oneShard,
+      flags: { '--flush-every-records': '1000', '--flush-interval': '20ms' },
+      env: { MILLRACE_FAULTS: '0/group.write:3+=ENOSPC' }
+    })
+    await createTopics(broker, topics)
+    assert.equal((await produceHttp(broker, 'd0'))[0], 200)
+    assert.equal((await produceHttp(broker, 'd1'))[0], 200)
+    assert.equal((await produceHttp(broker, 'd2'))[0], 507)
+    // Turns are counted: a shard that spins makes millions of them while a hundred answers are given.
+    for (let i = 0; i < 100; i++) await fetch(`${broker.url}/healthz`)
+    await broker.kill('SIGTERM')
+    const stopped = await broker.waitForLog(line => line['msg'] === 'stopped')
+    assert.ok(Number(stopped['loopTurns']) < 10_000, `${String(stopped['loopTurns'])} turns`)
   })
 })

@@ -166,7 +166,7 @@ describe('a shard that dies of every restart', () => {
     })
     await createTopics(broker, topics)
     const load = await CrashLoad.start(broker, pinnedLoad())
-    await broker.waitForLog(line => line['msg'] === 'shard stays down: it needs an operator', 30_000)
+    await broker.waitForLog(line => line['msg'] === 'shard is down', 30_000)
     const red = Date.now()
     await waitFor('acknowledgements of the others', () => {
       const late = load.acks.filter(ack => ack.atMs > red)

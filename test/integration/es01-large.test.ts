@@ -155,3 +155,19 @@ test('a client that does not read its answers holds up nobody else', async t => 
     )
   })
 })
+
+test('a request with large parts for several shards is taken although they are above the memory for large frames', async t => {
+  const flags = { '--shards': '2', '--request-memory-bytes': '18MiB' }
+  const broker = await startBroker(t, { flags })
+  const api = new HttpApi(broker.url)
+  await api.createTopic('wide', 2)
+  const value = 'v'.repeat(4.7 * MIB)
+  const results = await api.produce('wide', [
+    { value, partition: 0 },
+    { value, partition: 1 }
+  ])
+  assert.deepEqual(results, [
+    { partition: 0, offset: 0 },
+    { partition: 1, offset: 0 }
+  ])
+})

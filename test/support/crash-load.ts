@@ -90,12 +90,12 @@ export class CrashLoad {
     const load = new CrashLoad(target, options)
     const connect = (): Promise<Es01Client> => connectEs01({ ...target.es01, requestTimeoutMs: ANSWER_TIMEOUT_MS })
     const producers = await Promise.all(Array.from({ length: options.es01Producers }, connect))
-    load.#clients.push(...producers)
+    // All are connected before anything is sent: a kill planned for the n-th write must not meet a client on its way.
+    const reader = options.hasReaders ? await connect() : null
+    load.#clients.push(...producers, ...(reader === null ? [] : [reader]))
     const runs = producers.flatMap((client, i) => load.#startEs01(client, i))
     for (let i = 0; i < options.httpProducers; i++) runs.push(load.#produceHttp(i))
-    if (options.hasReaders) {
-      const reader = await connect()
-      load.#clients.push(reader)
+    if (reader !== null) {
       runs.push(load.#follow((topic, partition, from) => readEs01(reader, topic, partition, from)))
       runs.push(load.#follow((topic, partition, from) => readHttp(target.url, topic, partition, from)))
     }

@@ -49,6 +49,7 @@ export function openLog(disk: Disk, options: Partial<ShardLogOptions> = {}): Sha
     directory: testDirectory,
     shard: 0,
     placementEpoch: 1,
+    newestSlot: 0,
     slotBytes: 256 * 1024,
     firstSlotBytes: 128 * 1024,
     encodeBufferBytes: 1024 * 1024,

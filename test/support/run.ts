@@ -7,6 +7,9 @@ import { spawn } from 'node:child_process'
 import { globSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
+/** A test that hangs fails by name instead of stopping everything; the long counts take their time. */
+const TEST_TIMEOUT_MS = process.argv.includes('--long') ? 3_600_000 : 180_000
+
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const wanted = process.argv.slice(2).filter(argument => !argument.startsWith('--'))
 const isLong = process.argv.includes('--long')
@@ -18,9 +21,13 @@ if (files.length === 0) {
   process.exit(1)
 }
 // Two at once: the suites start brokers and measure nothing, but each broker has threads of its own.
-const child = spawn(process.execPath, ['--test', '--test-concurrency=2', ...files], {
-  cwd: root,
-  stdio: 'inherit',
-  env: { ...process.env, ...(isLong ? { MILLRACE_LONG: '1' } : {}) }
-})
+const child = spawn(
+  process.execPath,
+  ['--test', '--test-concurrency=2', `--test-timeout=${TEST_TIMEOUT_MS}`, ...files],
+  {
+    cwd: root,
+    stdio: 'inherit',
+    env: { ...process.env, ...(isLong ? { MILLRACE_LONG: '1' } : {}) }
+  }
+)
 child.on('exit', (code, signal) => process.exit(signal === null ? (code ?? 1) : 1))

@@ -28,6 +28,7 @@ function runShard(start: ShardStart): void {
     directory: start.directory,
     shard: start.shard,
     placementEpoch: start.placementEpoch,
+    newestSlot: start.newestSlot,
     slotBytes: start.slotBytes,
     firstSlotBytes: start.firstSlotBytes,
     encodeBufferBytes: rings.encoded.byteLength,

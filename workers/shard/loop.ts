@@ -18,6 +18,8 @@ import type { ReplyWriter } from './reply-writer.ts'
 /** Longest sleep: nothing depends on it, but no wait is without an end. */
 const SLEEP_MS_MAX = 10_000
 
+/** Longest that a shard told to stop waits for room for its last answers. */
+const LAST_REPLIES_MS = 5000
 /** Handles named in one report: it must fit a reply frame. */
 const UNCLAIMED_MAX = 1000
 
@@ -41,6 +43,8 @@ export class ShardLoop {
   /** Bytes of spare slots asked for and not yet there. */
   #askedBytes = 0
   #slotsSeen = -1
+  /** Sequence reported last. */
+  #newestSlot = 0
 
   constructor(parts: LoopParts) {
     this.#parts = parts
@@ -58,6 +62,7 @@ export class ShardLoop {
       replies.flush()
       const hasReads = reads.run(onRoom)
       if (group.syncDueMs <= monotonicMs()) group.syncNow()
+      this.#reportSlots()
       this.#askForSlots()
       replies.flush()
       if (hadGroup || hasReads) continue
@@ -101,6 +106,10 @@ export class ShardLoop {
           assert(this.#askedBytes >= 0, 'slots come only when asked for')
         }
         break
+      case 'slots-failed':
+        this.#askedBytes -= message.bytes
+        assert(this.#askedBytes >= 0, 'slots fail only when asked for')
+        break
       case 'stop':
         this.#stop(message.id)
         return false
@@ -111,12 +120,26 @@ export class ShardLoop {
 
   /** What is still in the ring was accepted: it is written and answered first. */
   #stop(id: number): void {
-    const { group, log, replies } = this.#parts
+    const { group, log, replies, bell, monotonicMs } = this.#parts
     while (group.run()) replies.flush()
     group.finish()
     log.close()
     replies.acknowledge(id)
     replies.flush()
+    // Answers that found no room go out before the thread ends; main makes room unless it is stuck itself.
+    const endMs = monotonicMs() + LAST_REPLIES_MS
+    for (let rung = bell.read(); replies.isWaiting && monotonicMs() < endMs; rung = bell.read()) {
+      replies.flush()
+      if (replies.isWaiting) bell.wait(rung, 100)
+    }
+  }
+
+  /** Main keeps the sequence of the newest slot elsewhere: a journal that lost its end would not know. */
+  #reportSlots(): void {
+    const { log, replies } = this.#parts
+    if (log.newestSlot === this.#newestSlot) return
+    this.#newestSlot = log.newestSlot
+    replies.event({ kind: 'slot-opened', sequence: this.#newestSlot })
   }
 
   /**

@@ -66,6 +66,8 @@ export class ProduceGroup {
   /** Memory of the large frames of the group: given back as soon as it is encoded. */
   readonly #oversized: ArrayBuffer[] = []
   #largeGroups = 0
+  /** The last group was refused by the disk: said once in the log. */
+  #isRefusing = false
   #unsyncedRecords = 0
   /** When deferred syncs are due; Infinity: nothing waits. */
   syncDueMs = Number.POSITIVE_INFINITY
@@ -91,9 +93,8 @@ export class ProduceGroup {
 
   /** With deferred syncs: syncs what waits. @throws ShardPoisoned */
   syncNow(): void {
-    const { log } = this.#options
-    if (!log.hasUnsynced) return
-    this.#timedSync()
+    // Also when the log has synced by itself, to open or end a slot.
+    if (this.#options.log.hasUnsynced) this.#timedSync()
     this.#unsyncedRecords = 0
     this.syncDueMs = Number.POSITIVE_INFINITY
   }
@@ -141,8 +142,8 @@ export class ProduceGroup {
 
   #commit(): void {
     const { log, counters, monotonicMs } = this.#options
-    // A new slot is opened only when all of the last one is synced.
-    if (!log.fits) this.#finishHandedOver()
+    // A new slot is opened only when all of the last one is synced, and no group is encoded over one being written.
+    if (!log.fits || !log.fitsBeside) this.#finishHandedOver()
     // A group that fails takes the one gathered since with it: here, and once more below.
     if (this.#requests.count === 0 || !this.#prepare()) return
     const startMs = monotonicMs()
@@ -159,7 +160,7 @@ export class ProduceGroup {
     const { log, cell, replies, flushEveryRecords } = this.#options
     if (log.encoder.totalBytes < HAND_OVER_BYTES_MIN || flushEveryRecords > 1) return false
     if (++this.#largeGroups === LARGE_GROUPS_MIN) replies.event({ kind: 'writer-wanted' })
-    return cell.isReady && log.canHandOver()
+    return cell.isReady && log.canHandOver
   }
 
   #handOver(index: number): void {
@@ -210,9 +211,9 @@ export class ProduceGroup {
       `${code} in the writer thread of the journal`
     )
     log.abandonHandedOver(error)
-    if (!isDiskFull(error)) throw this.#poison(error)
+    if (!isPassing(error)) throw this.#poison(error)
     log.release()
-    this.#refuseDiskFull()
+    this.#refuse(error)
     this.#freeRing()
   }
 
@@ -237,9 +238,9 @@ export class ProduceGroup {
       this.#options.log.prepare()
       return true
     } catch (error) {
-      if (!isDiskFull(error)) throw this.#poison(error)
+      if (!isPassing(error)) throw this.#poison(error)
       this.#options.log.encoder.rollback()
-      this.#refuseDiskFull()
+      this.#refuse(error)
       this.#freeRing()
       return false
     }
@@ -252,9 +253,9 @@ export class ProduceGroup {
       return log.write(index)
     } catch (error) {
       // A short write leaves no trailer, so the group can never be taken for a whole one: nothing was written.
-      if (!isDiskFull(error)) throw this.#poison(error)
+      if (!isPassing(error)) throw this.#poison(error)
       this.#abandonGroup()
-      this.#refuseDiskFull()
+      this.#refuse(error)
       return -1
     }
   }
@@ -268,9 +269,16 @@ export class ProduceGroup {
     }
   }
 
-  #refuseDiskFull(): void {
-    this.#options.counters[counterIndex.diskFull]! += this.#requests.count + this.#handedOver.count
-    this.#failAll('DISK_FULL', {}, 'no')
+  /** The disk has no room, or the process no file handle: nothing was written, and a later group may be. */
+  #refuse(error: DiskError): void {
+    const { counters, replies } = this.#options
+    counters[counterIndex.diskFull]! += this.#requests.count + this.#handedOver.count
+    if (!this.#isRefusing)
+      replies.log('error', 'produce is refused until the disk takes it again', { cause: error.message })
+    this.#isRefusing = true
+    if (isHandleLack(error))
+      this.#failAll('OVERLOADED', { what: 'the number of open files', limit: 'the process' }, 'no')
+    else this.#failAll('DISK_FULL', {}, 'no')
     this.#handedOver.clear()
     this.#reset()
   }
@@ -302,7 +310,9 @@ export class ProduceGroup {
   }
 
   #countGroup(encoder: GroupEncoder): void {
-    const { log, counters } = this.#options
+    const { log, counters, replies } = this.#options
+    if (this.#isRefusing) replies.log('info', 'produce is taken again')
+    this.#isRefusing = false
     counters[counterIndex.groups]! += 1
     counters[counterIndex.journalBytes]! += encoder.totalBytes
     counters[counterIndex.records]! += encoder.recordCount
@@ -325,6 +335,12 @@ export class ProduceGroup {
   }
 }
 
-function isDiskFull(error: unknown): boolean {
-  return error instanceof DiskError && !poisons(error) && (error.code === 'ENOSPC' || error.code === 'EDQUOT')
+/** What may pass by itself while nothing was written: no room, no file handle. */
+function isPassing(error: unknown): error is DiskError {
+  if (!(error instanceof DiskError) || poisons(error)) return false
+  return error.code === 'ENOSPC' || error.code === 'EDQUOT' || isHandleLack(error)
+}
+
+function isHandleLack(error: DiskError): boolean {
+  return error.code === 'EMFILE' || error.code === 'ENFILE'
 }

@@ -2,6 +2,7 @@
  * Reads of a shard: takes them from their ring, works on the oldest within a budget each turn, sends its answer in
  * chunks. Shard thread only. Bounded, because main reserves room for every answer before it asks.
  */
+import { DiskError } from '../../src/disk/disk.ts'
 import type { ShardLog } from '../../src/log/shard-log.ts'
 import { limits } from '../../src/model/limits.ts'
 import { readFormats, type ReadFormat } from '../../src/model/requests.ts'
@@ -17,7 +18,7 @@ import {
   requestTypes
 } from '../../src/wire/shard/messages.ts'
 import { AnswerWriter } from './answers.ts'
-import { ReadTask, stepOutcomes, type ReadWanted } from './read-task.ts'
+import { ReadTask, stepOutcomes, type ReadWanted, type StepOutcome } from './read-task.ts'
 import type { ReplyWriter } from './reply-writer.ts'
 
 /** Bytes of batches and time that reads get between two groups. */
@@ -100,7 +101,16 @@ export class ReadQueue {
     this.#task ??= this.#begin()
     if (this.#task === null) return false
     const task = this.#task
-    const outcome = task.step(budgetBytes)
+    let outcome: StepOutcome
+    try {
+      outcome = task.step(budgetBytes)
+    } catch (error) {
+      // A disk that refuses a read says nothing about what was written: this request fails, the shard goes on.
+      if (!(error instanceof DiskError)) throw error
+      this.#task = null
+      this.#refuse(task, error)
+      return true
+    }
     if (outcome === stepOutcomes.more) return true
     this.#task = null
     if (outcome === stepOutcomes.done) this.#send(task)
@@ -134,6 +144,12 @@ export class ReadQueue {
     }
     this.#counters[counterIndex.reads]! += 1
     this.#counters[counterIndex.readRecords]! += task.recordCount
+  }
+
+  #refuse(task: ReadTask, error: DiskError): void {
+    const { requestId, partition } = task.wanted
+    this.#replies.fail(requestId, 'READ_FAILED', { partition, errno: error.code }, 'no')
+    this.#replies.log('error', 'the disk refused a read', { partition, cause: error.message })
   }
 
   #fail(task: ReadTask): void {

@@ -89,6 +89,8 @@ export class ReadTask {
       this.#payloadBytes += size
       this.#offset = offset + 1
     }
+    // What cannot be decoded is not passed over: the offset stays at it, so the next read meets it first.
+    if (cursor.status !== batchStatus.ok) return false
     this.#offset = view.lastOffset + 1
     return this.#count < this.wanted.maxRecords
   }

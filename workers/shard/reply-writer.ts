@@ -86,7 +86,7 @@ export class ReplyWriter {
     this.#doorbell.ring()
   }
 
-  /** Bytes that wait for room in the ring. */
+  /** True if replies wait for room in the ring. */
   get isWaiting(): boolean {
     return this.#waiting.length > 0
   }

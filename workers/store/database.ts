@@ -104,6 +104,9 @@ export class StoreDatabase {
       case 'placement':
         this.#statements.place.run(change.shardCount, change.epoch)
         return
+      case 'slot-opened':
+        this.#statements.noteSlot.run(change.shard, change.sequence)
+        return
       case 'topic-created':
         return this.#createTopic(change.topic)
       case 'topic-configured':
@@ -153,6 +156,7 @@ function changedOne(result: { readonly changes: number | bigint }): void {
 }
 
 interface Statements {
+  readonly noteSlot: StatementSync
   readonly place: StatementSync
   readonly allot: StatementSync
   readonly create: StatementSync
@@ -165,6 +169,9 @@ function prepareStatements(database: DatabaseSync): Statements {
   const columns = configColumns.join(', ')
   const assignments = configColumns.map(column => `${column} = ?`).join(', ')
   return {
+    noteSlot: database.prepare(
+      'INSERT INTO journals (shard, newest_slot) VALUES (?, ?) ON CONFLICT (shard) DO UPDATE SET newest_slot = max(newest_slot, excluded.newest_slot)'
+    ),
     place: database.prepare('UPDATE state SET shard_count = ?, placement_epoch = ?'),
     allot: database.prepare(
       'UPDATE state SET next_topic_id = ?, next_handle = ? WHERE next_topic_id <= ? AND next_handle <= ?'

@@ -3,6 +3,7 @@
  *
  *   state       one row: directory id, placement, the next ids to allot
  *   topics      live topics with their configuration
+ *   journals    by shard, the newest journal slot known to be durable (durability V2)
  *   tombstones  deleted topics whose handles may still stand in a slot (durability V6)
  *
  * u64 values (retention, tombstone retention) are kept as decimal text: SQLite integers are signed, and neither they
@@ -41,6 +42,10 @@ const tables = `
     cleanup_policy TEXT NOT NULL,
     segment_bytes INTEGER NOT NULL,
     tombstone_retention_ms TEXT NOT NULL
+  ) STRICT;
+  CREATE TABLE journals (
+    shard INTEGER PRIMARY KEY,
+    newest_slot INTEGER NOT NULL
   ) STRICT;
   CREATE TABLE tombstones (
     id INTEGER PRIMARY KEY,
@@ -97,6 +102,10 @@ export function readImage(database: DatabaseSync): StoreImage {
     placementEpoch: integerOf(state, 'placement_epoch'),
     topics: database.prepare('SELECT * FROM topics ORDER BY id').all().map(topicOf),
     tombstones: database.prepare('SELECT * FROM tombstones ORDER BY id').all().map(tombstoneOf),
+    newestSlots: database
+      .prepare('SELECT * FROM journals ORDER BY shard')
+      .all()
+      .map(row => ({ shard: integerOf(row, 'shard'), sequence: integerOf(row, 'newest_slot') })),
     nextTopicId: integerOf(state, 'next_topic_id'),
     nextHandle: integerOf(state, 'next_handle')
   }

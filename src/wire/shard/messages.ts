@@ -4,7 +4,7 @@
  * Requests ring and reads ring (main → shard), control lane (main → shard, msgpack), replies ring (shard → main).
  * A record travels in the ring layout of model/requests.ts.
  */
-import type { ErrorDetails, Written } from '../../model/errors.ts'
+import type { Written } from '../../model/errors.ts'
 
 /**
  * Requests ring.
@@ -65,6 +65,8 @@ export type ControlMessage =
   | { readonly kind: 'open'; readonly id: number; readonly topics: readonly ShardTopic[] }
   | { readonly kind: 'configure'; readonly id: number; readonly topic: ShardTopic }
   | { readonly kind: 'drop'; readonly id: number; readonly firstHandle: number; readonly partitionCount: number }
+  /** Spare slots asked for that will not come, in bytes: the shard may ask again. */
+  | { readonly kind: 'slots-failed'; readonly id: number; readonly bytes: number }
   | {
       readonly kind: 'slots-filled'
       readonly id: number
@@ -86,6 +88,8 @@ export type ShardEvent =
     }
   /** Data of handles that no open topic has: kept. Deleted topics are among them. */
   | { readonly kind: 'unclaimed'; readonly handles: readonly number[] }
+  /** A slot of that sequence is durable. */
+  | { readonly kind: 'slot-opened'; readonly sequence: number }
   /** Groups are large: asks for a writer thread (workers/shard/writer-entry). */
   | { readonly kind: 'writer-wanted' }
   /** Asks the filler for a file of this many zero bytes under this name. */
@@ -103,6 +107,3 @@ export interface RecoveryReport {
   readonly quarantinedRuns: number
   readonly milliseconds: number
 }
-
-/** Details that cross a ring are plain. */
-export type WireDetails = ErrorDetails

@@ -6,6 +6,8 @@ export interface ShardStart {
   readonly placementEpoch: number
   /** Absolute path of this shard's journal. */
   readonly directory: string
+  /** Sequence of the newest slot known to be durable; 0: none. */
+  readonly newestSlot: number
   readonly slotBytes: number
   readonly firstSlotBytes: number
   readonly fillAheadBytes: number

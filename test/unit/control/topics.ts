@@ -23,6 +23,7 @@ export const defaultConfig: TopicConfig = {
 export const emptyImage: StoreImage = {
   directoryId: '00112233445566778899aabbccddeeff',
   shardCount: null,
+  newestSlots: [],
   placementEpoch: 0,
   topics: [],
   tombstones: [],

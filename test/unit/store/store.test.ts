@@ -34,7 +34,15 @@ describe('a restart', () => {
     const first = await openForTest(t, dataDir)
     const { directoryId, ...rest } = first.image
     assert.match(directoryId, /^[0-9a-f]{32}$/)
-    const fresh = { shardCount: null, placementEpoch: 0, topics: [], tombstones: [], nextTopicId: 1, nextHandle: 1 }
+    const fresh = {
+      shardCount: null,
+      placementEpoch: 0,
+      topics: [],
+      tombstones: [],
+      newestSlots: [],
+      nextTopicId: 1,
+      nextHandle: 1
+    }
     assert.deepEqual(rest, fresh)
     await first.close()
     assert.deepEqual((await openForTest(t, dataDir)).image, first.image)
