@@ -8,6 +8,8 @@ import { addClientOptions } from './common-options.ts'
 import { addConfigCommands } from './config-command.ts'
 import { addConsumeCommand } from './consume-command.ts'
 import { exitCodes, print, UsageError, type CliIo, type ExitCode } from './io.ts'
+import { addInspectCommands } from './offline/inspect-command.ts'
+import { addVerifyCommand } from './offline/verify-command.ts'
 import { addProduceCommand } from './produce-command.ts'
 import { addServeCommand } from './serve-command.ts'
 import { addTopicCommands } from './topic-command.ts'
@@ -16,9 +18,9 @@ import { readVersion } from './version.ts'
 const exitCodeHelp = `
 Exit codes:
   0  done
-  1  the broker refused the request, or serving failed
+  1  the broker refused the request, or serving failed; verify, inspect: damage was found
   2  wrong use of a command, or a fault in the configuration
-  3  no broker could be reached, or none answered in time`
+  3  no broker could be reached, or none answered in time; verify, inspect: the directory cannot be opened`
 
 /** Runs the command that `words` (without node and script) name. @returns the exit code of the process. */
 export async function runCli(words: readonly string[], io: CliIo): Promise<ExitCode> {
@@ -53,6 +55,8 @@ function buildProgram(io: CliIo, finish: (code: ExitCode) => void): Command {
   addTopicCommands(program, io)
   addProduceCommand(program, io)
   addConsumeCommand(program, io)
+  addVerifyCommand(program, io, finish)
+  addInspectCommands(program, io, finish)
   return program
 }
 

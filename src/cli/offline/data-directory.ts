@@ -1,0 +1,82 @@
+/**
+ * A stopped broker's data directory, held for reading: its lock, its store, the journals of its shards. Main thread.
+ *
+ * Invariants: the lock is taken before any other file is looked into and given up last (V8); nothing but the lock's own
+ * two files (lock.db, lock.pid) is ever written.
+ */
+import { existsSync, readdirSync, statSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import type { Disk } from '../../disk/disk.ts'
+import { createRealDisk } from '../../disk/real-disk.ts'
+import { takeLock } from '../../store/directory-lock.ts'
+import { StoreOpenError } from '../../store/store-open-error.ts'
+import { PartitionNames } from './partition-names.ts'
+import { readOnly } from './read-only-disk.ts'
+import { readStore, type StoreReading } from './store-reading.ts'
+
+/** The journal of one shard. */
+export interface ShardJournal {
+  readonly shard: number
+  /** Absolute. */
+  readonly directory: string
+  /** Relative to the data directory: `journal/000`. */
+  readonly label: string
+}
+
+export interface DataDirectory {
+  /** Absolute. */
+  readonly path: string
+  readonly disk: Disk
+  readonly store: StoreReading
+  readonly names: PartitionNames
+  /** By shard. */
+  readonly journals: readonly ShardJournal[]
+  /** Gives the directory back. Once, last. */
+  close(): void
+}
+
+/**
+ * Takes the directory and reads its store.
+ * @throws StoreOpenError in-use, newer-format, or unusable: also if the path is no data directory. Then nothing is held.
+ */
+export function openDataDirectory(dataDir: string): DataDirectory {
+  const path = resolve(dataDir)
+  checkIsDataDirectory(dataDir, path)
+  const lock = takeLock(path)
+  try {
+    const store = readStore(path)
+    return {
+      path,
+      disk: readOnly(createRealDisk()),
+      store,
+      names: new PartitionNames(store.image),
+      journals: listJournals(path),
+      close: () => lock.release()
+    }
+  } catch (error) {
+    lock.release()
+    throw error
+  }
+}
+
+/** Looked at before the lock, which would leave its file in a directory that is none of ours. */
+function checkIsDataDirectory(dataDir: string, path: string): void {
+  const problem = problemOf(path)
+  if (problem !== null) throw new StoreOpenError('unusable', `data directory ${dataDir} cannot be used: ${problem}`)
+}
+
+function problemOf(path: string): string | null {
+  if (!existsSync(path)) return 'it does not exist'
+  if (!statSync(path).isDirectory()) return 'it is not a directory'
+  const isOurs = existsSync(join(path, 'store.db')) || existsSync(join(path, 'journal'))
+  return isOurs ? null : 'it has neither a store.db nor a journal, so no broker has used it'
+}
+
+function listJournals(path: string): ShardJournal[] {
+  const folder = join(path, 'journal')
+  if (!existsSync(folder)) return []
+  return readdirSync(folder, { withFileTypes: true })
+    .filter(entry => entry.isDirectory() && /^\d{3,4}$/.test(entry.name))
+    .map(({ name }) => ({ shard: Number(name), directory: join(folder, name), label: `journal/${name}` }))
+    .sort((a, b) => a.shard - b.shard)
+}

@@ -1,0 +1,212 @@
+/**
+ * What `inspect` prints: each row as a line for people and as an object for --json. Pure.
+ * Field names are those of the HTTP API where it has the thing.
+ */
+import { isUtf8 } from 'node:buffer'
+import type { Tombstone } from '../../control/store-image.ts'
+import { RUN_ROLLS, entryKinds, type DirectoryEntry } from '../../log/group-format.ts'
+import type { Topic } from '../../model/topic.ts'
+import { LOG_APPEND_TIME_BIT } from '../../wire/batch/layout.ts'
+import { batchStatus, type BatchStatus, type RecordCursor } from '../../wire/batch/view.ts'
+import { showText } from '../format.ts'
+import type { LostGroups, TornGroup } from './group-walk.ts'
+import type { PlacedBatch, PlacedStep } from './inspect-walk.ts'
+import { showPartition, type PartitionName, type PartitionNames } from './partition-names.ts'
+import { showStatus } from './run-batches.ts'
+
+/** One thing found. */
+export interface Row {
+  readonly json: object
+  /** One line, or several. */
+  readonly text: string
+  /** It says that something is damaged. */
+  readonly isDamage: boolean
+}
+
+const kindNames: ReadonlyMap<number, string> = new Map(
+  Object.entries(entryKinds).map(([name, kind]) => [kind, name.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`)])
+)
+
+/** A group with its entries; or a place where one should be. */
+export function groupRow({ journal, slot, step }: PlacedStep, names: PartitionNames): Row {
+  const place = { shard: journal.shard, slot: slot.name }
+  if (step.kind === 'lost') return lostRow(place, step.lost)
+  if (step.kind === 'torn') return tornRow(place, step.torn)
+  const { number, position, totalBytes, receiveMs, isWhole, entries, damaged } = step.group
+  const rows = entries.map(entry => entryRow(entry, names.nameOf(entry.handle), damaged.includes(entry)))
+  const isDamaged = !isWhole || entries.some(entry => entry.kind === entryKinds.quarantined)
+  const line =
+    `shard=${journal.shard} slot=${slot.name} group=${number} position=${position} bytes=${totalBytes} ` +
+    `received=${showTime(receiveMs)} entries=${entries.length}${isWhole ? '' : ' DAMAGED'}`
+  return {
+    json: {
+      ...place,
+      group: number,
+      position,
+      bytes: totalBytes,
+      receive_ms: receiveMs,
+      whole: isWhole,
+      entries: rows.map(row => row.json)
+    },
+    text: [line, ...rows.map(row => row.text)].join('\n'),
+    isDamage: isDamaged
+  }
+}
+
+interface SlotPlace {
+  readonly shard: number
+  readonly slot: string
+}
+
+function lostRow(place: SlotPlace, { firstNumber, lastNumber, position, endPosition }: LostGroups): Row {
+  const problem = 'neither a directory nor a trailer can be read'
+  return {
+    json: { ...place, group: firstNumber, last_group: lastNumber, position, bytes: endPosition - position, problem },
+    text:
+      `shard=${place.shard} slot=${place.slot} group=${firstNumber} position=${position} ` +
+      `bytes=${endPosition - position} DAMAGED: ${problem}`,
+    isDamage: true
+  }
+}
+
+function tornRow(place: SlotPlace, { number, position, endPosition }: TornGroup): Row {
+  const problem = 'not whole and never known to be synced: the next start cuts it'
+  return {
+    json: { ...place, group: number, position, bytes: endPosition - position, problem },
+    text: `shard=${place.shard} slot=${place.slot} group=${number} position=${position} unfinished: ${problem}`,
+    isDamage: false
+  }
+}
+
+function entryRow(entry: DirectoryEntry, name: PartitionName, isDamaged: boolean): { json: object; text: string } {
+  const kind = kindNames.get(entry.kind) ?? `kind_${entry.kind}`
+  const rolls = (entry.flags & RUN_ROLLS) !== 0
+  const json = {
+    kind,
+    handle: entry.handle,
+    topic: name.topic,
+    partition: name.partition,
+    base_offset: entry.baseOffset,
+    next_offset: entry.nextOffset,
+    position: entry.position,
+    bytes: entry.bytes,
+    batches: entry.batchCount,
+    records: entry.recordCount,
+    leader_epoch: entry.leaderEpoch,
+    begins_segment: rolls,
+    damaged: isDamaged
+  }
+  const marks = `${rolls ? ' begins-segment' : ''}${isDamaged ? ' DAMAGED' : ''}`
+  const what =
+    entry.kind === entryKinds.startOffset
+      ? `offset=${entry.baseOffset}`
+      : entry.kind === entryKinds.leaderEpoch
+        ? `epoch=${entry.leaderEpoch} from offset=${entry.baseOffset}`
+        : `offsets=${entry.baseOffset}..${entry.nextOffset - 1} batches=${entry.batchCount} ` +
+          `records=${entry.recordCount} position=${entry.position} bytes=${entry.bytes}`
+  return { json, text: `  ${showPartition(name)} ${kind} ${what}${marks}` }
+}
+
+/** A batch; of a damaged one its place, what is wrong, and the offsets of its run. */
+export function batchRow(batch: PlacedBatch, name: PartitionName): Row {
+  const { slot, group, position, byteCount, status, entry, view } = batch
+  const place = { topic: name.topic, partition: name.partition }
+  const where = { slot: slot.name, group: group.number, position, bytes: byteCount }
+  const words = `slot=${slot.name} position=${position} bytes=${byteCount}`
+  if (status !== batchStatus.ok) {
+    const problem = `a batch ${showStatus(status)}`
+    const run = { run_base_offset: entry.baseOffset, run_next_offset: entry.nextOffset }
+    return {
+      json: { ...place, ...where, crc_ok: false, problem, ...run },
+      text: `${words} DAMAGED: ${problem}; its run has offsets ${entry.baseOffset} to ${entry.nextOffset - 1}`,
+      isDamage: true
+    }
+  }
+  return {
+    json: {
+      ...place,
+      base_offset: view.baseOffset,
+      last_offset: view.lastOffset,
+      records: view.recordCount,
+      leader_epoch: view.leaderEpoch,
+      max_timestamp_ms: view.maxTimestampMs,
+      attributes: view.attributes,
+      producer_id: view.producerId,
+      ...where,
+      crc_ok: true
+    },
+    text:
+      `offset=${view.baseOffset} last_offset=${view.lastOffset} records=${view.recordCount} ${words} ` +
+      `epoch=${view.leaderEpoch} timestamp=${showTime(view.maxTimestampMs)} crc=ok`,
+    isDamage: false
+  }
+}
+
+/** The record that the cursor stands on. */
+export function recordRow({ view, bytes }: PlacedBatch, cursor: RecordCursor, name: PartitionName): Row {
+  const offset = view.baseOffset + cursor.offsetDelta
+  const isAppendTime = (view.attributes & LOG_APPEND_TIME_BIT) !== 0
+  const timestampMs = isAppendTime ? view.maxTimestampMs : view.baseTimestampMs + cursor.timestampDeltaMs
+  const key = fieldOf('key', bytes, cursor.keyStart, cursor.keyLength)
+  const value = fieldOf('value', bytes, cursor.valueStart, cursor.valueLength)
+  const place = { topic: name.topic, partition: name.partition }
+  return {
+    json: { ...place, offset, timestamp_ms: timestampMs, ...key.json, ...value.json },
+    text: `offset=${offset} timestamp=${showTime(timestampMs)}${key.text}${value.text}`,
+    isDamage: false
+  }
+}
+
+/** Text as it is; what is not UTF-8 in base64, under a name that says so; null as null, which people see as nothing. */
+function fieldOf(name: 'key' | 'value', bytes: Buffer, start: number, length: number): { json: object; text: string } {
+  if (length < 0) return { json: { [name]: null }, text: '' }
+  const field = bytes.subarray(start, start + length)
+  const isText = isUtf8(field)
+  const shown = field.toString(isText ? 'utf8' : 'base64')
+  const label = isText ? name : `${name}_base64`
+  return { json: { [label]: shown }, text: ` ${label}=${isText ? showText(shown) : shown}` }
+}
+
+/** A batch whose CRC is right and whose records cannot be shown. */
+export function unreadableRow({ view, slot, position }: PlacedBatch, status: BatchStatus): Row {
+  const problem = `a batch ${showStatus(status)}`
+  const offsets = { base_offset: view.baseOffset, last_offset: view.lastOffset }
+  return {
+    json: { ...offsets, slot: slot.name, position, problem },
+    text: `offsets ${view.baseOffset} to ${view.lastOffset} in ${slot.name} at ${position}: ${problem}`,
+    isDamage: status !== batchStatus.compressed
+  }
+}
+
+/** A topic of the store. */
+export function topicRow({ id, name, firstHandle, partitionCount, partitioner, config }: Topic): Row {
+  const settings = Object.entries(config).map(
+    ([field, value]) => `${field}=${value === null ? 'never' : String(value)}`
+  )
+  const json = { id, name, partitions: partitionCount, first_handle: firstHandle, partitioner, deleted: false }
+  // Numbers beyond 2^53 are exact as text; JSON.stringify takes no bigint.
+  const exact = Object.entries(config).map(([field, value]) => [
+    field,
+    typeof value === 'bigint' ? String(value) : value
+  ])
+  return {
+    json: { ...json, config: Object.fromEntries(exact) as object },
+    text: `${name} id=${id} partitions=${partitionCount} first_handle=${firstHandle} partitioner=${partitioner} ${settings.join(' ')}`,
+    isDamage: false
+  }
+}
+
+/** A deleted topic whose handles the store remembers. */
+export function tombstoneRow({ id, name, firstHandle, partitionCount }: Tombstone): Row {
+  return {
+    json: { id, name, partitions: partitionCount, first_handle: firstHandle, deleted: true },
+    text: `${name} id=${id} partitions=${partitionCount} first_handle=${firstHandle} deleted`,
+    isDamage: false
+  }
+}
+
+/** A time as people read it; one that no calendar has stays a number. */
+function showTime(timestampMs: number): string {
+  const date = new Date(timestampMs)
+  return Number.isNaN(date.getTime()) ? `${timestampMs}ms` : date.toISOString()
+}

@@ -1,0 +1,121 @@
+/**
+ * What must hold from run to run of one partition, and inside of each run: offsets without a gap, the right leader
+ * epoch, records that decode and count up. Owned by the check of one shard; a few numbers per partition, whatever it
+ * holds. Pure.
+ */
+import { entryKinds, type DirectoryEntry } from '../../log/group-format.ts'
+import { CODEC_MASK } from '../../wire/batch/layout.ts'
+import { BatchView, RecordCursor, batchStatus } from '../../wire/batch/view.ts'
+import type { ByteRange } from './findings.ts'
+import { batchesIn, runRange, showStatus } from './run-batches.ts'
+
+/** What is known of a partition so far. */
+export interface PartitionState {
+  /** Offset that the next run must begin with. */
+  nextOffset: number
+  leaderEpoch: number
+}
+
+/** A fault inside of a run; bytes are places in the group. */
+export interface RunFault extends ByteRange {
+  /** A sentence about the batch or the run. */
+  readonly problem: string
+}
+
+export interface RunCount {
+  batches: number
+  records: number
+}
+
+/** No offset: nothing says which one is next. */
+const UNKNOWN = -1
+
+const view = new BatchView()
+const cursor = new RecordCursor()
+
+/** Brings the state to what the entry says. A run is looked at by the others. */
+export function applyEntry(state: PartitionState, entry: DirectoryEntry): void {
+  if (entry.kind === entryKinds.leaderEpoch) state.leaderEpoch = Math.max(state.leaderEpoch, entry.leaderEpoch)
+  else if (entry.kind !== entryKinds.startOffset) state.nextOffset = entry.nextOffset
+}
+
+/** Checks a run whose checksum and CRCs are right: what they vouch for must also make sense. Counts it. */
+export function checkWholeRun(
+  bytes: Buffer,
+  entry: DirectoryEntry,
+  leaderEpoch: number,
+  count: RunCount
+): RunFault | null {
+  const { start, end } = runRange(entry, bytes.length)
+  let expected = entry.baseOffset
+  let records = 0
+  for (const batch of batchesIn(bytes, start, end)) {
+    const problem = batchProblem(bytes, batch.start, batch.end, expected) ?? epochProblem(leaderEpoch)
+    if (problem !== null) return { startByte: batch.start, endByte: batch.end, problem }
+    expected = view.lastOffset + 1
+    records += view.recordCount
+    count.batches++
+  }
+  count.records += records
+  const range = { startByte: start, endByte: end }
+  if (expected !== entry.nextOffset) {
+    return { ...range, problem: `its batches end before offset ${expected}, its directory says ${entry.nextOffset}` }
+  }
+  if (records === entry.recordCount) return null
+  return { ...range, problem: `its batches hold ${records} record(s), its directory says ${entry.recordCount}` }
+}
+
+/** @returns null if the batch is as it must be; then `view` describes it. */
+function batchProblem(bytes: Buffer, start: number, end: number, expected: number): string | null {
+  const problem = headerProblem(bytes, start, end, expected)
+  // Compressed records are stored as a client sent them: their CRC is all that can be said here.
+  if (problem !== null || isCompressed()) return problem
+  cursor.open(bytes, view)
+  let before = -1
+  while (cursor.next()) {
+    if (cursor.offsetDelta <= before || cursor.offsetDelta > view.lastOffsetDelta) {
+      return `a record of the batch at offset ${expected} is out of order`
+    }
+    before = cursor.offsetDelta
+  }
+  if (cursor.status === batchStatus.ok) return null
+  return `the batch at offset ${expected} ${showStatus(cursor.status)}`
+}
+
+/** What the CRC does not cover. @param expected UNKNOWN: the batch before it is damaged. */
+function headerProblem(bytes: Buffer, start: number, end: number, expected: number): string | null {
+  const status = view.open(bytes, start, end)
+  if (status !== batchStatus.ok && status !== batchStatus.compressed) return `a batch ${showStatus(status)}`
+  if (expected === UNKNOWN || view.baseOffset === expected) return null
+  return `a batch has base offset ${view.baseOffset} where ${expected} is next`
+}
+
+function isCompressed(): boolean {
+  return (view.attributes & CODEC_MASK) !== 0
+}
+
+function epochProblem(leaderEpoch: number): string | null {
+  if (view.leaderEpoch === leaderEpoch) return null
+  return `the batch at offset ${view.baseOffset} has leader epoch ${view.leaderEpoch} where ${leaderEpoch} is right`
+}
+
+/** Finds the damaged bytes of a run that is known not to be whole: the bad batches, else all of it. */
+export function locateRunFaults(bytes: Buffer, entry: DirectoryEntry): RunFault[] {
+  const { start, end } = runRange(entry, bytes.length)
+  const faults: RunFault[] = []
+  let expected = entry.baseOffset
+  for (const batch of batchesIn(bytes, start, end)) {
+    const range = { startByte: batch.start, endByte: batch.end }
+    if (batch.status !== batchStatus.ok) {
+      faults.push({ ...range, problem: `a batch ${showStatus(batch.status)}` })
+      // Its fields are not to be trusted: the next batch is compared with nothing.
+      expected = UNKNOWN
+      continue
+    }
+    const problem = headerProblem(bytes, batch.start, batch.end, expected) ?? epochProblem(entry.leaderEpoch)
+    if (problem !== null) faults.push({ ...range, problem })
+    expected = view.lastOffset + 1
+  }
+  if (faults.length > 0) return faults
+  return [{ startByte: start, endByte: end, problem: 'a run fails its checksum' }]
+}
