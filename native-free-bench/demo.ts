@@ -17,6 +17,7 @@ import { openSide, sideNames } from './demo/sides.ts'
 import type { SideName } from './demo/sides.ts'
 import { Mismatch, verifyPartition } from './demo/verify.ts'
 import { HttpJson } from './http-json.ts'
+import { onInterrupt } from './interrupt.ts'
 import { describeMachine } from './machine.ts'
 import { formatBytes } from './units.ts'
 
@@ -46,7 +47,7 @@ async function main(args: readonly string[]): Promise<number> {
   const dataSets = readDataSets()
   const workDir = mkdtempSync(join(resolve(values['data-dir']), WORK_PREFIX))
   const broker = new RestartableBroker(join(workDir, 'data'))
-  const release = onInterrupt(broker, workDir)
+  const release = onInterrupt(workDir, () => broker.end())
   try {
     await broker.start()
     const machine = describeMachine(workDir)
@@ -176,23 +177,6 @@ function showProgress(line: string): void {
 
 function count(value: number): string {
   return Math.round(value).toLocaleString('en')
-}
-
-/** On SIGINT and SIGTERM: the broker is killed, the folder removed. @returns undoes the handlers. */
-function onInterrupt(broker: RestartableBroker, workDir: string): () => void {
-  const end = (signal: NodeJS.Signals): void => {
-    const finish = (): never => {
-      rmSync(workDir, { recursive: true, force: true })
-      process.exit(signal === 'SIGINT' ? 130 : 143)
-    }
-    broker.end().then(finish, finish)
-  }
-  process.once('SIGINT', end)
-  process.once('SIGTERM', end)
-  return () => {
-    process.off('SIGINT', end)
-    process.off('SIGTERM', end)
-  }
 }
 
 process.exitCode = await main(process.argv.slice(2))

@@ -5,6 +5,7 @@
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
+import { onInterrupt } from './interrupt.ts'
 import { describeMachine, refuseMemoryFileSystem } from './machine.ts'
 import { DiskCalm, prepareLimit } from './limit.ts'
 import { OptionsError, helpText, parseOptions } from './options.ts'
@@ -44,7 +45,7 @@ async function main(args: readonly string[]): Promise<number> {
   const limitPath = join(workDir, 'limit.bin')
   const calm = new DiskCalm(limitPath)
   const context: RunContext = { options, workDir, limitPath, calm, current: null, bytesPerSync: [] }
-  const release = onInterrupt(context)
+  const release = onInterrupt(context.workDir, async () => context.current?.kill())
   try {
     const report = await runAll(context, args)
     console.log(renderTable(report))
@@ -113,24 +114,6 @@ function roundText(result: RoundResult): string {
 /** Progress goes to stderr, so that stdout is the report alone. */
 function progress(line: string): void {
   process.stderr.write(`${line}\n`)
-}
-
-/** On SIGINT and SIGTERM: the broker of the moment is killed, the folder removed. @returns undoes the handlers. */
-function onInterrupt(context: RunContext): () => void {
-  const end = (signal: NodeJS.Signals): void => {
-    const finish = (): never => {
-      rmSync(context.workDir, { recursive: true, force: true })
-      process.exit(signal === 'SIGINT' ? 130 : 143)
-    }
-    if (context.current === null) finish()
-    else context.current.kill().then(finish, finish)
-  }
-  process.once('SIGINT', end)
-  process.once('SIGTERM', end)
-  return () => {
-    process.off('SIGINT', end)
-    process.off('SIGTERM', end)
-  }
 }
 
 process.exitCode = await main(process.argv.slice(2))

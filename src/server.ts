@@ -95,8 +95,8 @@ async function build(settings: Settings, logger: Logger, undo: Undo[]): Promise<
     logger
   })
   undo.push(() => shards.stop())
-  // A quarter of the request memory, so that a few large frames leave room for the many small ones.
-  const oversized = new ByteBudget(Math.floor(settings.requestMemoryBytes / 4))
+  // A share of the request memory, so that a few large frames leave room for the many small ones.
+  const oversized = new ByteBudget(Math.floor(settings.requestMemoryBytes / limits.movedFrameShare))
   const engine = new LocalEngine(shards, open, oversized)
   const defaults = {
     segmentBytes: settings.segmentBytes,

@@ -81,6 +81,19 @@ export interface ConnectOptions {
   readonly listener: DriverListener
 }
 
+/** Hears once whether a connection came up. */
+export type Opened = (error: Error | null) => void
+
+/** @param make starts a connection that calls back once. @returns it when it is up. Rejects with what it was told. */
+export function whenOpen(make: (opened: Opened) => DriverConnection): Promise<DriverConnection> {
+  return new Promise((resolve, reject) => {
+    const connection = make(error => {
+      if (error === null) resolve(connection)
+      else reject(error)
+    })
+  })
+}
+
 /** Bytes of the static buffer that a connection reads into: one large read instead of many events. */
 export const READ_BUFFER_BYTES = 256 * 1024
 

@@ -6,13 +6,14 @@
  */
 import { connect } from 'node:net'
 import type { Socket } from 'node:net'
-import { CONNECT_TIMEOUT_MS, READ_BUFFER_BYTES } from './driver.ts'
+import { CONNECT_TIMEOUT_MS, READ_BUFFER_BYTES, whenOpen } from './driver.ts'
 import type {
   Answer,
   ConnectOptions,
   ConsumeTemplate,
   DriverConnection,
   DriverListener,
+  Opened,
   ProduceTemplate
 } from './driver.ts'
 
@@ -48,12 +49,7 @@ interface Slot {
 
 /** Opens one connection and shakes hands. @throws Error when the broker refuses or does not answer in time. */
 export function connectEs01Driver(options: ConnectOptions): Promise<DriverConnection> {
-  return new Promise((resolve, reject) => {
-    const connection = new Es01Driver(options, error => {
-      if (error === null) resolve(connection)
-      else reject(error)
-    })
-  })
+  return whenOpen(opened => new Es01Driver(options, opened))
 }
 
 class Es01Driver implements DriverConnection {
@@ -66,14 +62,14 @@ class Es01Driver implements DriverConnection {
   readonly #head = Buffer.alloc(HEAD_BYTES_MAX)
   readonly #message = Buffer.alloc(MESSAGE_BYTES_MAX)
   /** Called once, with the outcome of the handshake; null afterwards. */
-  #opened: ((error: Error | null) => void) | null
+  #opened: Opened | null
   #timer: NodeJS.Timeout
   #closed = false
   /** Bytes of the current frame (or hello) seen so far, and its whole size once known. */
   #seenBytes = 0
   #frameBytes = 0
 
-  constructor(options: ConnectOptions, opened: (error: Error | null) => void) {
+  constructor(options: ConnectOptions, opened: Opened) {
     this.index = options.index
     this.slotCount = Math.min(ES01_SLOTS_MAX, options.slotCount)
     this.#listener = options.listener

@@ -6,13 +6,14 @@
  */
 import { connect } from 'node:net'
 import type { Socket } from 'node:net'
-import { CONNECT_TIMEOUT_MS, READ_BUFFER_BYTES } from './driver.ts'
+import { CONNECT_TIMEOUT_MS, READ_BUFFER_BYTES, whenOpen } from './driver.ts'
 import type {
   Answer,
   ConnectOptions,
   ConsumeTemplate,
   DriverConnection,
   DriverListener,
+  Opened,
   ProduceTemplate
 } from './driver.ts'
 import { writePartitionDigits } from './records.ts'
@@ -27,12 +28,7 @@ const END_OF_HEAD = Buffer.from('\r\n\r\n')
 
 /** Opens one connection. @throws Error when nobody listens. */
 export function connectHttpDriver(options: ConnectOptions): Promise<DriverConnection> {
-  return new Promise((resolve, reject) => {
-    const connection = new HttpDriver(options, error => {
-      if (error === null) resolve(connection)
-      else reject(error)
-    })
-  })
+  return whenOpen(opened => new HttpDriver(options, opened))
 }
 
 class HttpDriver implements DriverConnection {
@@ -46,7 +42,7 @@ class HttpDriver implements DriverConnection {
   readonly #head = Buffer.alloc(HEAD_BYTES_MAX)
   readonly #tail = Buffer.alloc(TAIL_BYTES * 2)
   readonly #message = Buffer.alloc(MESSAGE_BYTES_MAX)
-  #opened: ((error: Error | null) => void) | null
+  #opened: Opened | null
   #closed = false
   #produce: ProduceTemplate | null = null
   #partition = -1
@@ -61,7 +57,7 @@ class HttpDriver implements DriverConnection {
   #bodySeen = 0
   #tailBytes = 0
 
-  constructor(options: ConnectOptions, opened: (error: Error | null) => void) {
+  constructor(options: ConnectOptions, opened: Opened) {
     this.index = options.index
     this.#listener = options.listener
     this.#opened = opened

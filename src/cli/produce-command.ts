@@ -27,6 +27,9 @@ const batchLimits = { linesMax: 1_000, bytesTarget: 1024 * 1024, lineBytesMax: 6
 /** A shorter file is sent before anyone looks. */
 const PROGRESS_FILE_BYTES = 1024 * 1024
 
+/** What the user may conclude about records that were refused, or got no answer. */
+const fates = { no: 'nothing was written', unknown: 'any may have been written', yes: 'all were written' } as const
+
 interface ProduceJob {
   readonly client: HttpClient
   readonly topic: string
@@ -61,7 +64,7 @@ export function addProduceCommand(program: Command, io: CliIo): void {
     }
     const value = textOf(options['value'])
     const file = textOf(options['fromFile'])
-    if (value !== null) await produceLines(job, [value], io, true)
+    if (value !== null) await produceValue(job, value, io)
     else if (file !== null) await produceFile(job, file, io)
     else throw new UsageError('nothing to produce: give --value or --from-file')
   })
@@ -80,6 +83,18 @@ async function produceLines(job: ProduceJob, lines: readonly string[], io: CliIo
       job.isJson ? `${answer.text}\n` : results.map(result => `${formatResult(result)}\n`).join('')
     )
   return results.length
+}
+
+async function produceValue(job: ProduceJob, value: string, io: CliIo): Promise<void> {
+  try {
+    await produceLines(job, [value], io, true)
+  } catch (error) {
+    if (!(error instanceof HttpClientError) || error.kind !== 'refused') throw error
+    // Some texts of the broker say it themselves.
+    const isSaid = error.written === 'no' && error.reason.includes(fates.no)
+    const fate = error.written === 'unknown' ? 'the record may have been written' : fates[error.written]
+    throw isSaid ? error : error.withReason(`${error.reason}; ${fate}`)
+  }
 }
 
 async function produceFile(job: ProduceJob, file: string, io: CliIo): Promise<void> {
@@ -111,9 +126,7 @@ async function produceBatch(job: ProduceJob, batch: LineBatch, io: CliIo, isShow
     return await produceLines(job, batch.lines, io, isShown)
   } catch (error) {
     if (!(error instanceof HttpClientError)) throw error
-    const doubt = error.kind === 'refused' && error.status < 500 ? 'were not written' : 'may not have been written'
-    const reason = `${error.reason}; lines ${batch.firstLine} to ${batch.lastLine} ${doubt}`
-    throw new HttpClientError(error, error.kind, error.status, reason)
+    throw error.withReason(`${error.reason}; of lines ${batch.firstLine} to ${batch.lastLine} ${fates[error.written]}`)
   }
 }
 
@@ -122,7 +135,7 @@ function explainStop(error: unknown, recordCount: number, progress: Progress | n
   progress?.close()
   const before = `${recordCount} record(s) before that were written`
   if (error instanceof HttpClientError) {
-    return new HttpClientError(error, error.kind, error.status, `${error.reason}; ${before}`)
+    return error.withReason(`${error.reason}; ${before}`)
   }
   if (error instanceof UsageError) return new UsageError(`${error.message}; ${before}`)
   const isFromDisk = error instanceof Error && 'syscall' in error

@@ -1,6 +1,7 @@
 /**
  * What must hold between settings. Pure. A field whose own value is at fault is absent here and is not judged again.
  */
+import { frameLengthMax, limits } from '../model/limits.ts'
 import { isLoopbackHost, parseAddress } from './address.ts'
 import { showBytes } from './parse.ts'
 import { schema, type SettingField } from './schema.ts'
@@ -56,14 +57,10 @@ const notAbove = [
   ['maxFetchBytes', 'replyMemoryBytes']
 ] as const satisfies readonly (readonly [SettingField, SettingField])[]
 
-/** A binary frame may be this large whatever a record may be (spec 12), and this much larger than a record. */
-const FRAME_BYTES_MIN = 16 * 1024 * 1024
-const FRAME_SURPLUS_BYTES = 1024 * 1024
-
 /** The largest binary frame must fit the request memory, with what its buffer is larger, or it could never be read. */
 function checkFrameFits({ maxRecordBytes, requestMemoryBytes, bindBinary }: Partial<Settings>): string[] {
   if (maxRecordBytes === undefined || requestMemoryBytes === undefined || !bindBinary) return []
-  const neededBytes = Math.max(FRAME_BYTES_MIN, maxRecordBytes + FRAME_SURPLUS_BYTES) + FRAME_SURPLUS_BYTES
+  const neededBytes = frameLengthMax(maxRecordBytes) + limits.frameSurplusBytes
   if (requestMemoryBytes >= neededBytes) return []
   return [
     `${schema.requestMemoryBytes.flag} (${showBytes(requestMemoryBytes)}) is below ${showBytes(neededBytes)}, ` +

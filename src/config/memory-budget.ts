@@ -1,5 +1,5 @@
 /** The one table of the memory that the settings allow. Pure. */
-import { limits } from '../model/limits.ts'
+import { frameLengthMax, limits } from '../model/limits.ts'
 import type { Settings } from './settings.ts'
 
 export interface MemoryRow {
@@ -19,6 +19,15 @@ export interface MemoryBudget {
 /** What a connection holds while it is idle or between two requests: its receive buffer with the lead-in. An estimate. */
 const CONNECTION_BUFFER_BYTES = 64 * 1024
 
+/**
+ * The largest group: what it has when it takes no further request, and the largest request as the last. Encoded, records
+ * take less than they took as JSON or in a frame. An estimate.
+ */
+function largestGroupBytes({ bindBinary, maxRecordBytes, maxRequestBodyBytes }: Settings): number {
+  const frameBytes = bindBinary === null ? 0 : frameLengthMax(maxRecordBytes)
+  return limits.groupBytesTarget + Math.max(maxRequestBodyBytes, frameBytes)
+}
+
 /** @param shardCount shards that will run: settings.shards, else what the directory has or the default. */
 export function memoryBudget(settings: Settings, shardCount: number): MemoryBudget {
   const row = (name: string, eachBytes: number, count: number, held: MemoryRow['held']): MemoryRow => ({
@@ -28,16 +37,23 @@ export function memoryBudget(settings: Settings, shardCount: number): MemoryBudg
     totalBytes: eachBytes * count,
     held
   })
+  const movedBytes = Math.floor(settings.requestMemoryBytes / limits.movedFrameShare)
+  const largestBytes = largestGroupBytes(settings)
+  // A group that does not fit the encode buffer is encoded in memory of its own.
+  const encodedApartBytes = largestBytes > settings.encodeBufferBytes ? largestBytes : 0
   const connections = settings.bindBinary === null ? 0 : settings.binaryMaxConnectionsPerIp
-  const rows = [
+  const all = [
     row('request rings (per shard)', settings.requestRingBytes, shardCount, 'fixed'),
     row('read rings (per shard)', settings.readRingBytes, shardCount, 'fixed'),
     row('reply rings (per shard)', settings.replyRingBytes, shardCount, 'fixed'),
     row('encode buffers and newest batches (per shard)', settings.encodeBufferBytes, shardCount, 'fixed'),
     row('group being written (per shard)', limits.groupBytesTarget, shardCount, 'fixed'),
+    row('groups larger than their encode buffer (per shard, estimate)', encodedApartBytes, shardCount, 'ceiling'),
     row('requests in flight', settings.requestMemoryBytes, 1, 'ceiling'),
+    row('large requests on their way to a shard', movedBytes, 1, 'ceiling'),
     row('answers in flight', settings.replyMemoryBytes, 1, 'ceiling'),
     row('binary connections of one client address (estimate)', CONNECTION_BUFFER_BYTES, connections, 'ceiling')
   ]
+  const rows = all.filter(({ totalBytes }) => totalBytes > 0)
   return { rows, totalBytes: rows.reduce((sum, { totalBytes }) => sum + totalBytes, 0) }
 }

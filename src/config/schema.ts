@@ -146,21 +146,24 @@ const log = {
     group: 'The log',
     kind: duration({ min: 10, max: 365 * DAY_MS }),
     fallback: 30 * SECOND_MS,
-    text: 'Time between two retention passes'
+    text: 'Time between two retention passes',
+    later: true
   },
   compactionCheckIntervalMs: {
     flag: '--compaction-check-interval',
     group: 'The log',
     kind: duration({ min: 10, max: 365 * DAY_MS }),
     fallback: 60 * SECOND_MS,
-    text: 'Time between two compaction passes'
+    text: 'Time between two compaction passes',
+    later: true
   },
   segmentDeleteGraceMs: {
     flag: '--segment-delete-grace',
     group: 'The log',
     kind: duration({ min: 0, max: 365 * DAY_MS }),
     fallback: 60 * SECOND_MS,
-    text: 'Time between dropping a segment and removing its files'
+    text: 'Time between dropping a segment and removing its files',
+    later: true
   },
   defaultTombstoneRetentionMs: {
     flag: '--default-tombstone-retention-ms',

@@ -27,14 +27,55 @@ export const limits = {
   groupBytesTarget: 2 * 1024 * 1024,
   /** Requests in progress on one ES01 connection (seed). */
   connectionRequestsMax: 32,
-  /** A frame larger than this share of a ring travels as shared memory of its own. */
+  /** Answers that the client of an ES01 connection has not taken, before no more of its requests are: a few writes' worth. */
+  unsentBytesMax: 1024 * 1024,
+  /** One ES01 connection may hold this part of the reply memory, or one largest answer: no single one can hold it all. */
+  connectionReplyShare: 16,
+  /** Least and most ES01 connections of a process; between them it is half of its file descriptors. */
+  binaryConnectionsMin: 16,
+  binaryConnectionsMax: 4096,
+  /** Token of an ES01 hello (spec 12). */
+  tokenBytesMax: 1024,
+  /** Text of an ES01 error frame: a name of 200 bytes four times over. What is longer is cut. */
+  errorTextBytesMax: 1024,
+  /** From accepting an ES01 connection to the end of its hello. */
+  helloTimeoutMs: 10_000,
+  /** From the length of an ES01 frame to its last byte: the largest one at half a MiB a second. */
+  frameTimeoutMs: 30_000,
+  /** For an ES01 client to take one write, of about 256 KiB. */
+  binaryWriteTimeoutMs: 30_000,
+  /** For an ES01 client to close too after our end, so that bytes on their way do not reset the answers. */
+  binaryLingerMs: 1_000,
+  /** Buffers that the ES01 listener keeps for the next connection that borrows one: some hundred reads at once. */
+  idleBufferBytesMax: 8 * 1024 * 1024,
+  /** An ES01 frame may always have this many bytes, and this much more than the largest record (spec 12). */
+  frameBytesMin: 16 * 1024 * 1024,
+  frameSurplusBytes: 1024 * 1024,
+  /** A frame larger than this share of a ring travels in memory of its own, so an empty ring has room for any other. */
   ringFrameShare: 4,
+  /** Such frames together may hold this part of the request memory beside it, so that a few large ones leave room for the many small. */
+  movedFrameShare: 4,
   /** Depth of nested values in a JSON body: a bound of time and memory, far above any real document. */
   jsonDepthMax: 512,
   /** Bytes of one reply chunk in a reply ring. */
   replyChunkBytes: 256 * 1024,
   /** Headers of an HTTP request, all together. */
   httpHeaderBytesMax: 16 * 1024,
+  /** Body of a request that creates or changes a topic: it is parsed whole on the main thread, where 64 KiB cost 1 ms. */
+  topicBodyBytesMax: 64 * 1024,
+  /** A body that nobody wants is read up to here to keep its connection; a longer one closes it. */
+  drainedBodyBytesMax: 16 * 1024 * 1024,
+  /** HTTP requests of one kind that wait for room or memory: connections are cheap, an endless line is not. */
+  waitingRequestsMax: 10_000,
+  /** An HTTP connection without a request is closed after this. Fixed in uWebSockets.js; the other engine follows it. */
+  httpIdleTimeoutMs: 10_000,
+  /** An HTTP client that takes nothing of its answer for this long is cut off. Fixed in uWebSockets.js likewise. */
+  httpWriteTimeoutMs: 10_000,
+  /**
+   * While reply memory is short, a client of either protocol that takes nothing of its answers for this long is cut off:
+   * many times what a loaded client pauses, and short enough that those who wait for the memory do not give up.
+   */
+  stalledReaderMs: 2_000,
   /** An HTTP produce body from this size on is scanned off the main thread: there the hand-over costs as much as the scan (0.2 ms). */
   offloadedBodyBytesMin: 256 * 1024,
   /** Jobs of the background pool that run or wait. */
@@ -43,3 +84,8 @@ export const limits = {
 
 /** What every record costs in `max_bytes` of a consume, beside key and value (spec 5.2). */
 export const RECORD_OVERHEAD_BYTES = 32
+
+/** The most that `length` of an ES01 request may say: room for the largest record and the fields around it. */
+export function frameLengthMax(maxRecordBytes: number): number {
+  return Math.max(limits.frameBytesMin, maxRecordBytes + limits.frameSurplusBytes)
+}

@@ -1,8 +1,20 @@
 /**
  * A small client of the HTTP API on the built-in fetch. No dependency, no state but the address; any thread.
  * Numbers of an answer are exact: what JSON would round becomes a bigint. It never retries: a caller that does must
- * know what the failure says about the log.
+ * know what the failure says about the log: `written`.
  */
+import type { Written } from '../../model/errors.ts'
+
+/** What a broker's answer says of a failure beside its text. */
+export interface FailureFacts {
+  /** The code of the broker's error table; null if it named none. */
+  readonly code: string | null
+  /** What the caller may conclude about the log. */
+  readonly written: Written
+}
+
+/** What holds of a failure of which nothing is known. */
+const UNKNOWN: FailureFacts = { code: null, written: 'unknown' }
 
 /** What became of a request that did not succeed. One class, told apart by `kind`. */
 export class HttpClientError extends Error {
@@ -15,14 +27,29 @@ export class HttpClientError extends Error {
   readonly status: number
   /** The error text of the broker, or the reason in words. */
   readonly reason: string
+  readonly code: string | null
+  readonly written: Written
 
-  constructor(request: { method: string; url: string }, kind: HttpClientError['kind'], status: number, reason: string) {
+  constructor(
+    request: { method: string; url: string },
+    kind: HttpClientError['kind'],
+    status: number,
+    reason: string,
+    facts: FailureFacts = UNKNOWN
+  ) {
     super(`${request.method} ${request.url}: ${status === 0 ? '' : `${status} `}${reason}`)
     this.kind = kind
     this.method = request.method
     this.url = request.url
     this.status = status
     this.reason = reason
+    this.code = facts.code
+    this.written = facts.written
+  }
+
+  /** @returns the same failure with another reason. */
+  withReason(reason: string): HttpClientError {
+    return new HttpClientError(this, this.kind, this.status, reason, this)
   }
 }
 
@@ -180,7 +207,7 @@ export class HttpClient {
     const decoded = decode(text)
     if (!response.ok) {
       const reason = errorOf(decoded) ?? (text.trim().slice(0, 300) || response.statusText)
-      throw new HttpClientError(request, 'refused', response.status, reason)
+      throw new HttpClientError(request, 'refused', response.status, reason, factsOf(decoded))
     }
     if (decoded === undefined) {
       throw new HttpClientError(
@@ -200,14 +227,11 @@ export class HttpClient {
     // fetch wraps the reason; a connection to several addresses wraps it once more.
     const { code, message } = causeOf(error)
     const isBeforeSending = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH'].includes(code)
-    const kind =
-      isBeforeSending || code === 'UND_ERR_CONNECT_TIMEOUT' || code === 'EACCES' ? 'unreachable' : 'unanswered'
-    return new HttpClientError(
-      request,
-      kind,
-      0,
-      code === '' || message.includes(code) ? message : `${message} (${code})`
-    )
+    const isUnreachable = isBeforeSending || code === 'UND_ERR_CONNECT_TIMEOUT' || code === 'EACCES'
+    const reason = code === '' || message.includes(code) ? message : `${message} (${code})`
+    return isUnreachable
+      ? new HttpClientError(request, 'unreachable', 0, reason, { code: null, written: 'no' })
+      : new HttpClientError(request, 'unanswered', 0, reason)
   }
 }
 
@@ -227,6 +251,14 @@ function decode(text: string): unknown {
 function errorOf(decoded: unknown): string | null {
   if (typeof decoded !== 'object' || decoded === null || !('error' in decoded)) return null
   return typeof decoded.error === 'string' ? decoded.error : null
+}
+
+/** Only the words of the broker count: a proxy in between may refuse what the broker has carried out. */
+function factsOf(decoded: unknown): FailureFacts {
+  if (typeof decoded !== 'object' || decoded === null) return UNKNOWN
+  const code = 'code' in decoded && typeof decoded.code === 'string' ? decoded.code : null
+  const written = 'written' in decoded ? decoded.written : null
+  return { code, written: written === 'no' || written === 'yes' ? written : 'unknown' }
 }
 
 function causeOf(error: unknown): { code: string; message: string } {

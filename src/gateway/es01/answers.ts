@@ -4,8 +4,8 @@
  * reply bytes that were reserved for the request are given back by it.
  */
 import { assert } from '../../base/assert.ts'
-import type { ByteBudget } from '../../base/byte-budget.ts'
 import type { BrokerError } from '../../model/errors.ts'
+import { limits } from '../../model/limits.ts'
 import type { ProduceCaller, ReadCaller } from '../../model/requests.ts'
 import { RESULT_BYTES } from '../../model/requests.ts'
 import { writeU32 } from '../../wire/es01/bytes.ts'
@@ -14,16 +14,15 @@ import { PRODUCED_HEADER_BYTES } from '../../wire/es01/produce-frame.ts'
 import type { BufferPool } from './buffer-pool.ts'
 import { Pieces } from './outbox.ts'
 import type { Outbox } from './outbox.ts'
+import type { ReplyShare } from './reply-share.ts'
 
-/** Longest text of an error frame: a name of 200 bytes four times over. What is longer is cut. */
-const ERROR_TEXT_BYTES_MAX = 1024
 /** What any request reserves at least: it may be answered by an error. */
-export const ERROR_FRAME_BYTES_MAX = FRAME_HEADER_BYTES + ERROR_TEXT_BYTES_MAX
+export const ERROR_FRAME_BYTES_MAX = FRAME_HEADER_BYTES + limits.errorTextBytesMax
 
 /** What an answer needs of its connection. */
 export interface AnswerSink {
   readonly outbox: Outbox
-  readonly replyBudget: ByteBudget
+  readonly replies: ReplyShare
   readonly pool: BufferPool
   /** One more answer is in the outbox, of a request that was never in progress: a ping, or a refusal of ours. */
   answered(isError: boolean): void
@@ -44,7 +43,7 @@ export function errorMessage(error: BrokerError): string {
 
 function addErrorFrame(outbox: Outbox, requestId: number, message: string): void {
   const text = Buffer.from(message, 'utf8')
-  let bytes = Math.min(text.length, ERROR_TEXT_BYTES_MAX)
+  let bytes = Math.min(text.length, limits.errorTextBytesMax)
   // A cut goes before the first byte of a character, never inside one.
   while (bytes < text.length && ((text[bytes] as number) & 0xc0) === 0x80) bytes--
   outbox.append(header, 0, writeFrameHeader(header, 0, requestId, opcodes.error, bytes))
@@ -63,7 +62,7 @@ export function answerPing(sink: AnswerSink, requestId: number): void {
   sink.answered(false)
 }
 
-/** A produce in progress. Owns its reservation of the reply budget. */
+/** A produce in progress. Owns its reservation of reply bytes. */
 export class ProduceCall implements ProduceCaller {
   readonly #sink: AnswerSink
   readonly #requestId: number
@@ -139,7 +138,7 @@ export class ReadCall implements ReadCaller {
    */
   #chargeRest(totalBytes: number): void {
     const excess = FRAME_HEADER_BYTES + totalBytes - this.#reservedBytes
-    if (excess > 0 && this.#sink.replyBudget.tryReserve(excess)) this.#reservedBytes += excess
+    if (excess > 0 && this.#sink.replies.reserveMore(excess)) this.#reservedBytes += excess
   }
 
   #addHeader(payloadBytes: number): void {

@@ -25,8 +25,8 @@ export interface HostedConnection {
   drop(reason: CloseReason): void
   /** Closes at once, for no fault of the client. */
   abandon(): void
-  /** Closes the connection if a deadline has passed. */
-  checkDeadlines(nowMs: number): void
+  /** Closes the connection if a deadline has passed. @param isMemoryShort unread answers may stay for less time. */
+  checkDeadlines(nowMs: number, isMemoryShort: boolean): void
 }
 
 export interface ConnectionHost {
@@ -35,6 +35,8 @@ export interface ConnectionHost {
   readonly timeouts: Es01Timeouts
   readonly frameLengthMax: number
   readonly replyBudget: ByteBudget
+  /** The most that one connection may hold of it. */
+  readonly replyShareBytes: number
   readonly pool: BufferPool
   readonly receive: ReceiveShared
   readonly requests: RequestReader

@@ -14,7 +14,6 @@
 import { randomBytes } from 'node:crypto'
 import type { Socket } from 'node:net'
 import { assert } from '../../base/assert.ts'
-import type { ByteBudget } from '../../base/byte-budget.ts'
 import { BrokerError } from '../../model/errors.ts'
 import { limits } from '../../model/limits.ts'
 import { readU32 } from '../../wire/es01/bytes.ts'
@@ -25,13 +24,7 @@ import {
   isRequestOpcode,
   LENGTH_BYTES
 } from '../../wire/es01/frame.ts'
-import {
-  encodeHelloReply,
-  HELLO_HEADER_BYTES,
-  helloStatuses,
-  readHello,
-  TOKEN_BYTES_MAX
-} from '../../wire/es01/handshake.ts'
+import { encodeHelloReply, HELLO_HEADER_BYTES, helloStatuses, readHello } from '../../wire/es01/handshake.ts'
 import type { AnswerSink } from './answers.ts'
 import { answerError } from './answers.ts'
 import type { BufferPool } from './buffer-pool.ts'
@@ -39,21 +32,19 @@ import type { ConnectionHost, HostedConnection } from './connection-host.ts'
 import { Outbox } from './outbox.ts'
 import type { CloseReason } from './probe.ts'
 import { ReceiveBuffer } from './receive-buffer.ts'
+import { ReplyShare } from './reply-share.ts'
 import type { FrameOutcome } from './requests.ts'
 import type { ByteTaker } from './take-socket.ts'
 import { takeSocket } from './take-socket.ts'
 
-/** Answers that the client has not read, before no more of its requests are taken. */
-const UNSENT_BYTES_MAX = 1024 * 1024
-
 type State = 'hello' | 'open' | 'closing' | 'lingering' | 'closed'
 
 /** Why the whole frame in front is not taken. */
-type Stall = 'none' | 'inFlight' | 'unsent' | 'noRoom' | 'noReplyBytes' | 'noMemory'
+type Stall = 'none' | 'inFlight' | 'unsent' | 'noRoom' | 'shareFull' | 'noReplyBytes' | 'noMemory'
 
 export class Es01Connection implements AnswerSink, ByteTaker, HostedConnection {
   readonly outbox: Outbox
-  readonly replyBudget: ByteBudget
+  readonly replies: ReplyShare
   readonly pool: BufferPool
   readonly remoteAddress: string
   readonly isDirect: boolean
@@ -77,7 +68,7 @@ export class Es01Connection implements AnswerSink, ByteTaker, HostedConnection {
   constructor(host: ConnectionHost, accepted: Socket, remoteAddress: string) {
     this.#host = host
     this.remoteAddress = remoteAddress
-    this.replyBudget = host.replyBudget
+    this.replies = new ReplyShare(host.replyBudget, host.replyShareBytes)
     this.pool = host.pool
     this.#sinceMs = host.clock.monotonicMs()
     this.#receive = new ReceiveBuffer(host.receive)
@@ -89,7 +80,7 @@ export class Es01Connection implements AnswerSink, ByteTaker, HostedConnection {
     this.isDirect = taken.isDirect
     this.#socket = taken.socket
     const write = (buffers: readonly Buffer[], written: () => void) => this.#write(buffers, written)
-    this.outbox = new Outbox(host.pool, host.replyBudget, write, () => this.#afterWrite())
+    this.outbox = new Outbox(host.pool, this.replies, write, () => this.#afterWrite())
     this.#socket.setNoDelay(true)
     this.#socket.on('end', () => this.#onEnd())
     this.#socket.on('error', error => {
@@ -131,7 +122,8 @@ export class Es01Connection implements AnswerSink, ByteTaker, HostedConnection {
     this.outbox.flush(this.#host.clock.monotonicMs())
     const canGoOn =
       (this.#stall === 'inFlight' && this.#inFlight < limits.connectionRequestsMax) ||
-      (this.#stall === 'unsent' && this.outbox.unsentBytes < UNSENT_BYTES_MAX)
+      (this.#stall === 'shareFull' && this.replies.hasRoom) ||
+      (this.#stall === 'unsent' && this.outbox.unsentBytes < limits.unsentBytesMax)
     if (canGoOn) this.#host.wake(this)
     this.#endIfDone()
   }
@@ -158,11 +150,12 @@ export class Es01Connection implements AnswerSink, ByteTaker, HostedConnection {
     this.#socket.destroy()
   }
 
-  checkDeadlines(nowMs: number): void {
+  checkDeadlines(nowMs: number, isMemoryShort: boolean): void {
     const { timeouts } = this.#host
     const elapsedMs = nowMs - this.#sinceMs
     const { writingSinceMs } = this.outbox
-    if (writingSinceMs >= 0 && nowMs - writingSinceMs > timeouts.writeMs) return this.drop('slowReader')
+    const writeMs = isMemoryShort ? Math.min(timeouts.writeMs, timeouts.stalledMs) : timeouts.writeMs
+    if (writingSinceMs >= 0 && nowMs - writingSinceMs > writeMs) return this.drop('slowReader')
     if (this.#state === 'lingering' && elapsedMs > timeouts.lingerMs) return this.abandon()
     if (this.#isPaused || !this.#isTaking()) return
     if (this.#state === 'hello') {
@@ -220,10 +213,10 @@ export class Es01Connection implements AnswerSink, ByteTaker, HostedConnection {
   /** @returns false if the whole frame up to `end` has to wait. */
   #takeFrame(end: number): boolean {
     if (this.#inFlight >= limits.connectionRequestsMax) this.#stall = 'inFlight'
-    else if (this.outbox.unsentBytes >= UNSENT_BYTES_MAX) this.#stall = 'unsent'
+    else if (this.outbox.unsentBytes >= limits.unsentBytesMax) this.#stall = 'unsent'
     else {
       const outcome = this.#offer(end)
-      if (outcome === 'noRoom' || outcome === 'noReplyBytes') this.#stall = outcome
+      if (outcome !== 'started' && outcome !== 'answered') this.#stall = outcome
       else {
         this.#host.probe.requests++
         if (outcome === 'started') this.#inFlight++
@@ -250,7 +243,7 @@ export class Es01Connection implements AnswerSink, ByteTaker, HostedConnection {
     const receive = this.#receive
     const verdict = readHello(receive.bytes, receive.start, receive.end)
     if (verdict.kind === 'incomplete') {
-      receive.expectedBytes = verdict.bytes === 0 ? HELLO_HEADER_BYTES + TOKEN_BYTES_MAX : verdict.bytes
+      receive.expectedBytes = verdict.bytes === 0 ? HELLO_HEADER_BYTES + limits.tokenBytesMax : verdict.bytes
       return false
     }
     if (verdict.kind === 'refused') {
@@ -280,10 +273,11 @@ export class Es01Connection implements AnswerSink, ByteTaker, HostedConnection {
       this.#stall === 'noMemory' ? Math.min(this.memoryWaitSinceMs, this.#host.clock.monotonicMs()) : Infinity
     if (this.#stall === 'none') return this.#unpause()
     this.#pause()
-    if (this.#isWaiting || this.#stall === 'inFlight' || this.#stall === 'unsent') return
+    // What only this connection's own answers can end is looked at after each delivery.
+    if (this.#isWaiting || this.#stall === 'inFlight' || this.#stall === 'shareFull' || this.#stall === 'unsent') return
     this.#isWaiting = true
     if (this.#stall === 'noRoom') this.#host.whenRoom(this.#wake)
-    else if (this.#stall === 'noReplyBytes') this.replyBudget.whenReleased(this.#wake)
+    else if (this.#stall === 'noReplyBytes') this.replies.whenReleased(this.#wake)
     else this.#host.receive.budget.whenReleased(this.#wake)
   }
 

@@ -1,8 +1,7 @@
-/** How many ES01 connections this process may hold: half of its file descriptors, from 16 to 4096. */
+/** How many ES01 connections this process may hold: half of its file descriptors, within bounds. */
 import { readFileSync } from 'node:fs'
+import { limits } from '../../model/limits.ts'
 
-const CONNECTIONS_MIN = 16
-const CONNECTIONS_MAX = 4096
 /** The soft limit that most systems give a process where none can be read. */
 const DESCRIPTORS_DEFAULT = 1024
 
@@ -15,7 +14,7 @@ export function parseDescriptorLimit(text: string): number {
 
 /** @returns the bound for that many file descriptors. */
 export function connectionsFor(descriptors: number): number {
-  return Math.min(CONNECTIONS_MAX, Math.max(CONNECTIONS_MIN, Math.floor(descriptors / 2)))
+  return Math.min(limits.binaryConnectionsMax, Math.max(limits.binaryConnectionsMin, Math.floor(descriptors / 2)))
 }
 
 /** @returns the bound for this process. Where /proc does not exist, that of 1024 descriptors. */

@@ -12,8 +12,10 @@ import type { ByteBudget } from '../../base/byte-budget.ts'
 import type { Clock } from '../../base/clock.ts'
 import { systemClock } from '../../base/clock.ts'
 import type { Logger } from '../../base/logger.ts'
+import { frameLengthMax, limits } from '../../model/limits.ts'
 import type { Broker } from '../../model/requests.ts'
-import { frameLengthMax } from '../../wire/es01/frame.ts'
+import { splitAddress } from '../shared/address.ts'
+import { isReplyMemoryShort } from '../shared/reply-memory.ts'
 import { BufferPool } from './buffer-pool.ts'
 import type { ConnectionHost, HostedConnection } from './connection-host.ts'
 import { Es01Connection } from './connection.ts'
@@ -23,10 +25,8 @@ import { createProbe } from './probe.ts'
 import { createReceiveShared } from './receive-buffer.ts'
 import { RequestReader } from './requests.ts'
 import type { Es01Settings, Es01Timeouts } from './settings.ts'
-import { splitAddress, timeoutsOf } from './settings.ts'
+import { timeoutsOf } from './settings.ts'
 
-/** Idle buffers that are kept for the next borrower. */
-const POOL_BYTES_MAX = 8 * 1024 * 1024
 /** Longest time between two sweeps: how late a deadline may be noticed. */
 const SWEEP_MS_MAX = 1000
 /** Connections that wait to be accepted; the system may cut it. */
@@ -74,7 +74,8 @@ class Listener implements Es01Gateway, ConnectionHost {
   readonly timeouts: Es01Timeouts
   readonly frameLengthMax: number
   readonly replyBudget: ByteBudget
-  readonly pool = new BufferPool(POOL_BYTES_MAX)
+  readonly replyShareBytes: number
+  readonly pool = new BufferPool(limits.idleBufferBytesMax)
   readonly receive
   readonly requests: RequestReader
   readonly #broker: Broker
@@ -104,7 +105,9 @@ class Listener implements Es01Gateway, ConnectionHost {
     this.frameLengthMax = frameLengthMax(settings.maxRecordBytes)
     this.replyBudget = replyBudget
     this.receive = createReceiveShared(this.pool, options.requestBudget)
-    this.requests = new RequestReader(broker, settings, replyBudget)
+    this.requests = new RequestReader(broker, settings)
+    const share = Math.floor(replyBudget.limitBytes / limits.connectionReplyShare)
+    this.replyShareBytes = Math.max(this.requests.largestAnswerBytes, share)
     this.#connectionsMax = options.connectionsMax ?? readConnectionsMax()
     this.#server = createServer({ pauseOnConnect: true, allowHalfOpen: true }, socket => this.#accept(socket))
     broker.onDelivered(() => this.#flushDirty())
@@ -237,15 +240,15 @@ class Listener implements Es01Gateway, ConnectionHost {
   }
 
   #sweepMs(): number {
-    const { helloMs, bodyMs, idleMs, writeMs, lingerMs } = this.timeouts
-    return Math.max(1, Math.min(SWEEP_MS_MAX, Math.min(helloMs, bodyMs, idleMs, writeMs, lingerMs) / 4))
+    return Math.max(1, Math.min(SWEEP_MS_MAX, Math.min(...Object.values(this.timeouts)) / 4))
   }
 
   #sweep(): void {
     const nowMs = this.clock.monotonicMs()
+    const isMemoryShort = isReplyMemoryShort(this.replyBudget, this.requests.largestAnswerBytes)
     let longest: HostedConnection | null = null
     for (const connection of this.#connections) {
-      connection.checkDeadlines(nowMs)
+      connection.checkDeadlines(nowMs, isMemoryShort)
       if (connection.memoryWaitSinceMs < (longest?.memoryWaitSinceMs ?? Infinity)) longest = connection
     }
     // Half-read frames may hold all of the budget and each wait for the others: then the one that waits longest goes.

@@ -12,10 +12,10 @@
  * - Frames never interleave: an answer that comes in pieces is gathered apart (Pieces) and joins as a whole.
  */
 import { assert } from '../../base/assert.ts'
-import type { ByteBudget } from '../../base/byte-budget.ts'
 import { copyBytes } from '../../base/copy.ts'
 import type { BufferPool } from './buffer-pool.ts'
 import { bufferSizes } from './buffer-pool.ts'
+import type { ReplyShare } from './reply-share.ts'
 
 /** Bytes handed to the socket at once: large enough for few system calls, small enough to see a client's progress. */
 const WRITE_BYTES = 256 * 1024
@@ -68,7 +68,7 @@ export class Outbox {
   /** Monotonic time at which the outstanding write began, or −1. */
   writingSinceMs = -1
   readonly #pool: BufferPool
-  readonly #budget: ByteBudget
+  readonly #replies: ReplyShare
   readonly #write: WriteBuffers
   readonly #onWritten: () => void
   #gathered: Pieces
@@ -81,9 +81,9 @@ export class Outbox {
   readonly #written: () => void
 
   /** @param onWritten called after each write, when the outbox can take more. */
-  constructor(pool: BufferPool, budget: ByteBudget, write: WriteBuffers, onWritten: () => void) {
+  constructor(pool: BufferPool, replies: ReplyShare, write: WriteBuffers, onWritten: () => void) {
     this.#pool = pool
-    this.#budget = budget
+    this.#replies = replies
     this.#write = write
     this.#onWritten = onWritten
     this.#gathered = new Pieces(pool)
@@ -122,7 +122,7 @@ export class Outbox {
   /** The answer that was added last is whole: its reservation ends when it was written. */
   finishAnswer(reservedBytes: number): void {
     const last = this.#reserved.length - 1
-    if (this.#isDropped || last < 0) this.#budget.release(reservedBytes)
+    if (this.#isDropped || last < 0) this.#replies.release(reservedBytes)
     else this.#reserved[last] = (this.#reserved[last] as number) + reservedBytes
   }
 
@@ -153,7 +153,7 @@ export class Outbox {
     this.#gathered.drop()
     const reserved = this.#reserved.reduce((sum, bytes) => sum + bytes, 0)
     this.#reserved.length = 0
-    if (reserved > 0) this.#budget.release(reserved)
+    if (reserved > 0) this.#replies.release(reserved)
   }
 
   #afterWrite(): void {
@@ -164,7 +164,7 @@ export class Outbox {
     this.writingSinceMs = -1
     const reserved = this.#writingReserved
     this.#writingReserved = 0
-    if (reserved > 0) this.#budget.release(reserved)
+    if (reserved > 0) this.#replies.release(reserved)
     this.#onWritten()
   }
 }

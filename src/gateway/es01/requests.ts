@@ -2,7 +2,6 @@
  * From one whole frame to a request of the broker. Main thread only; one instance per gateway, used by all connections.
  * Never waits: a frame that cannot be taken now is left where it is, and read again when there is room.
  */
-import type { ByteBudget } from '../../base/byte-budget.ts'
 import { BrokerError } from '../../model/errors.ts'
 import { limits } from '../../model/limits.ts'
 import type { Broker, SubmitOutcome } from '../../model/requests.ts'
@@ -21,22 +20,25 @@ const PRODUCED_OVERHEAD_BYTES = 64
 /** What the answer of a read may take beside max_bytes: its fields cost less than the 32 bytes that max_bytes counts. */
 const CONSUMED_OVERHEAD_BYTES = 64 * 1024
 
-/** started: it will be answered. answered: it was. noRoom, noReplyBytes: it was not taken; offer it again later. */
-export type FrameOutcome = 'started' | 'answered' | 'noRoom' | 'noReplyBytes'
+/** started: it will be answered. answered: it was. The others: it was not taken; offer it again later. */
+export type FrameOutcome = 'started' | 'answered' | 'noRoom' | 'shareFull' | 'noReplyBytes'
 
 export class RequestReader {
   readonly #broker: Broker
-  readonly #replyBudget: ByteBudget
   readonly #fetchRecordsMax: number
   readonly #fetchBytesMax: number
   readonly #produce = new ProduceDecoder()
   readonly #names = new NameReader()
 
-  constructor(broker: Broker, settings: Es01Settings, replyBudget: ByteBudget) {
+  constructor(broker: Broker, settings: Es01Settings) {
     this.#broker = broker
-    this.#replyBudget = replyBudget
     this.#fetchRecordsMax = Math.max(1, settings.maxFetchRecords)
     this.#fetchBytesMax = Math.max(1, settings.maxFetchBytes)
+  }
+
+  /** What the largest answer to a read reserves. */
+  get largestAnswerBytes(): number {
+    return this.#fetchBytesMax + CONSUMED_OVERHEAD_BYTES
   }
 
   /** Takes the whole frame in bytes[start, end). Its opcode is one that exists. Bytes are borrowed until return. */
@@ -64,9 +66,10 @@ export class RequestReader {
     }
     const results = Math.min(records.count, limits.requestRecordsMax)
     const reserved = Math.max(ERROR_FRAME_BYTES_MAX, RESULT_BYTES * results + PRODUCED_OVERHEAD_BYTES)
-    if (!this.#replyBudget.tryReserve(reserved)) return 'noReplyBytes'
+    const reservation = sink.replies.reserve(reserved)
+    if (reservation !== 'held') return reservation
     const call = new ProduceCall(sink, requestId, reserved)
-    const outcome = this.#submit(reserved, () => this.#broker.submitProduce(records.topic, records, call))
+    const outcome = this.#submit(sink, reserved, () => this.#broker.submitProduce(records.topic, records, call))
     records.release()
     return outcome
   }
@@ -83,18 +86,19 @@ export class RequestReader {
       format: readFormats.es01
     }
     const reserved = read.maxBytes + CONSUMED_OVERHEAD_BYTES
-    if (!this.#replyBudget.tryReserve(reserved)) return 'noReplyBytes'
+    const reservation = sink.replies.reserve(reserved)
+    if (reservation !== 'held') return reservation
     const call = new ReadCall(sink, requestId, reserved)
-    return this.#submit(reserved, () => this.#broker.submitRead(read, call))
+    return this.#submit(sink, reserved, () => this.#broker.submitRead(read, call))
   }
 
   /** A request that was not taken, or broke the broker, gives its reservation back here: nobody will answer it. */
-  #submit(reserved: number, submit: () => SubmitOutcome): FrameOutcome {
+  #submit(sink: AnswerSink, reserved: number, submit: () => SubmitOutcome): FrameOutcome {
     let isTaken = false
     try {
       isTaken = submit() === submitOutcomes.taken
     } finally {
-      if (!isTaken) this.#replyBudget.release(reserved)
+      if (!isTaken) sink.replies.release(reserved)
     }
     return isTaken ? 'started' : 'noRoom'
   }

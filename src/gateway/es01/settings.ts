@@ -1,5 +1,7 @@
 /** What the ES01 gateway takes from the configuration, and its clocks. The daemon's Settings fit as they are. */
 
+import { limits } from '../../model/limits.ts'
+
 /** A share of src/config/settings.ts: the gateway may not depend on how settings come about. */
 export interface Es01Settings {
   /** host:port, IPv6 hosts in brackets; port 0 lets the system choose. */
@@ -21,6 +23,8 @@ export interface Es01Timeouts {
   readonly idleMs: number
   /** For one write of at most 256 KiB. */
   readonly writeMs: number
+  /** The same while reply memory is short. */
+  readonly stalledMs: number
   /** For the client to close too after the broker's last byte; so that bytes on their way do not reset the answers. */
   readonly lingerMs: number
 }
@@ -28,18 +32,12 @@ export interface Es01Timeouts {
 /** The timeouts of the protocol; idle is a setting. */
 export function timeoutsOf(settings: Es01Settings, changes: Partial<Es01Timeouts>): Es01Timeouts {
   return {
-    helloMs: 10_000,
-    bodyMs: 30_000,
+    helloMs: limits.helloTimeoutMs,
+    bodyMs: limits.frameTimeoutMs,
     idleMs: settings.binaryIdleTimeoutMs,
-    writeMs: 30_000,
-    lingerMs: 1_000,
+    writeMs: limits.binaryWriteTimeoutMs,
+    stalledMs: limits.stalledReaderMs,
+    lingerMs: limits.binaryLingerMs,
     ...changes
   }
-}
-
-/** @returns host and port of `address`. Its form was checked with the configuration. */
-export function splitAddress(address: string): { host: string; port: number } {
-  const colon = address.lastIndexOf(':')
-  const host = address.slice(0, colon)
-  return { host: host.startsWith('[') ? host.slice(1, -1) : host, port: Number(address.slice(colon + 1)) }
 }

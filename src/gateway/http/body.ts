@@ -1,5 +1,5 @@
 /**
- * One request body, under the limit of the settings and the budget of request memory. Main thread.
+ * One request body, under the limit of its route and the budget of request memory. Main thread.
  *
  * A body that comes in one piece is lent on from the socket's memory, uncopied and uncharged. One in several pieces is
  * gathered in a buffer that grows as bytes arrive, to at most twice what has arrived: a Content-Length is a promise, not
@@ -8,7 +8,30 @@
 import { copyBytes } from '../../base/copy.ts'
 import type { ByteBudget } from '../../base/byte-budget.ts'
 import { BrokerError } from '../../model/errors.ts'
+import { limits } from '../../model/limits.ts'
 import type { BodySink } from './engine.ts'
+
+/** The most that a body may have, and what sets that. */
+export interface BodyLimit {
+  readonly bytes: number
+  readonly setting: string
+}
+
+/** The limit of the settings. */
+export function bodyLimitOf(maxRequestBodyBytes: number): BodyLimit {
+  return { bytes: maxRequestBodyBytes, setting: '--max-request-body-bytes' }
+}
+
+/** The limit of a route whose bodies are parsed whole on the main thread. */
+export function topicBodyLimitOf(maxRequestBodyBytes: number): BodyLimit {
+  if (maxRequestBodyBytes <= limits.topicBodyBytesMax) return bodyLimitOf(maxRequestBodyBytes)
+  return { bytes: limits.topicBodyBytesMax, setting: 'for this route' }
+}
+
+/** The refusal of a body over its limit. */
+export function bodyTooLarge({ bytes, setting }: BodyLimit): BrokerError {
+  return new BrokerError('BODY_TOO_LARGE', { limit: bytes, setting })
+}
 
 export interface BodyConsumer {
   /** The whole body: bytes[0, length), borrowed until return unless keep() was called. Must not throw. */
@@ -18,7 +41,7 @@ export interface BodyConsumer {
 }
 
 export class Body implements BodySink {
-  readonly #limitBytes: number
+  readonly #limit: BodyLimit
   readonly #announcedBytes: number
   readonly #budget: ByteBudget
   readonly #consumer: BodyConsumer
@@ -29,9 +52,9 @@ export class Body implements BodySink {
   #isDone = false
 
   /** @param announcedBytes Content-Length, or −1. */
-  constructor(announcedBytes: number, limitBytes: number, budget: ByteBudget, consumer: BodyConsumer) {
+  constructor(announcedBytes: number, limit: BodyLimit, budget: ByteBudget, consumer: BodyConsumer) {
     this.#announcedBytes = announcedBytes
-    this.#limitBytes = limitBytes
+    this.#limit = limit
     this.#budget = budget
     this.#consumer = consumer
   }
@@ -39,8 +62,8 @@ export class Body implements BodySink {
   onBodyChunk(chunk: Buffer, isLast: boolean): void {
     if (this.#isDone) return
     const length = this.#length + chunk.length
-    if (length > this.#limitBytes) {
-      this.#refuse(new BrokerError('BODY_TOO_LARGE', { limit: this.#limitBytes }), !isLast)
+    if (length > this.#limit.bytes) {
+      this.#refuse(bodyTooLarge(this.#limit), !isLast)
       return
     }
     if (isLast && this.#held === null) {
@@ -66,7 +89,7 @@ export class Body implements BodySink {
   #append(chunk: Buffer): boolean {
     const length = this.#length + chunk.length
     if (length > this.#heldBytes) {
-      const boundBytes = this.#announcedBytes >= 0 ? this.#announcedBytes : this.#limitBytes
+      const boundBytes = this.#announcedBytes >= 0 ? this.#announcedBytes : this.#limit.bytes
       const nextBytes = Math.max(length, Math.min(length * 2, boundBytes))
       if (!this.#budget.tryReserve(nextBytes - this.#heldBytes)) return false
       this.#heldBytes = nextBytes

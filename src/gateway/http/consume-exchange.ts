@@ -16,6 +16,11 @@ import type { Attempt, Waiter } from './wait-line.ts'
 /** What an answer needs beyond max_bytes: its frame, and the fields around the records. */
 const ANSWER_MARGIN_BYTES = 64 * 1024
 
+/** What a read of so many bytes reserves. */
+export function answerBytesOf(maxBytes: number): number {
+  return maxBytes + ANSWER_MARGIN_BYTES
+}
+
 const U32_MAX = 0xffff_ffffn
 
 const parameterNames = ['partition', 'offset', 'max_records', 'max_bytes', 'encoding']
@@ -80,7 +85,7 @@ class ConsumeExchange implements ReadCaller, ReplyWatcher, Waiter {
   attempt(): Attempt {
     const { reply, services } = this.#exchange
     if (reply.isClosed) return 'taken'
-    const bytes = this.#read.maxBytes + ANSWER_MARGIN_BYTES
+    const bytes = answerBytesOf(this.#read.maxBytes)
     if (this.#reservedBytes === 0) {
       if (!services.replyBudget.tryReserve(bytes)) return 'bytes-full'
       this.#reservedBytes = bytes

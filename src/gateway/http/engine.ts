@@ -8,6 +8,7 @@
  * onReplyClosed nothing is written and no chunk of the body comes. Connections go on after an error answer where HTTP
  * permits; the rest of a body that nobody wants is read and dropped.
  */
+import { limits } from '../../model/limits.ts'
 
 /** What came before the body. Plain strings: it stays valid. */
 export interface RequestHead {
@@ -75,19 +76,18 @@ export interface HttpEngine {
    * @returns the port. Rejects with an Error whose message is fit for the user and whose `code` is EADDRINUSE and the like.
    */
   listen(host: string, port: number): Promise<number>
+  /** Cuts off every client that has taken nothing of an answer for that long. @returns replies in progress. */
+  cutStalled(afterMs: number): number
   /** No new connections; idle ones close; requests in progress are waited for, then at the deadline cut. */
   stop(deadlineMs: number): Promise<void>
 }
-
-/** A body that nobody wants is read up to this size to keep the connection; a longer one closes it. */
-export const DRAIN_BYTES_MAX = 16 * 1024 * 1024
 
 /** Answers above this leave in pieces as the socket takes them. */
 export const WHOLE_ANSWER_BYTES_MAX = 64 * 1024
 
 /** True if an answer before the end of this body must close the connection: its rest is too long, or of unknown length. */
 export function isTooLongToDrain(head: RequestHead): boolean {
-  return head.isChunked || Number.isNaN(head.contentLength) || head.contentLength > DRAIN_BYTES_MAX
+  return head.isChunked || Number.isNaN(head.contentLength) || head.contentLength > limits.drainedBodyBytesMax
 }
 
 /** The words for a failed listen, with the code that the system gave. */

@@ -10,6 +10,8 @@ import { BrokerError } from '../../model/errors.ts'
 import type { Broker } from '../../model/requests.ts'
 import type { ProduceResultsWriter } from '../../wire/json/produce-results.ts'
 import type { ProduceScanner } from '../../wire/json/produce-scanner.ts'
+import { bodyTooLarge } from './body.ts'
+import type { BodyLimit } from './body.ts'
 import { isTooLongToDrain } from './engine.ts'
 import type { Reply, RequestHead } from './engine.ts'
 import { JSON_TYPE } from './failures.ts'
@@ -101,14 +103,13 @@ export class Exchange {
   }
 
   /** Refuses a body that is not JSON by its type, or too large by its announced length. @returns true if it may come. */
-  acceptsBody(): boolean {
+  acceptsBody(limit: BodyLimit): boolean {
     const { contentType, contentLength } = this.head
-    const { maxRequestBodyBytes } = this.services.settings
     const mediaType = (contentType.split(';', 1)[0] ?? '').trim().toLowerCase()
     if (mediaType !== JSON_TYPE) {
       this.refuseEarly(new BrokerError('MEDIA_TYPE', { value: contentType }))
-    } else if (contentLength > maxRequestBodyBytes) {
-      this.refuseEarly(new BrokerError('BODY_TOO_LARGE', { limit: maxRequestBodyBytes }))
+    } else if (contentLength > limit.bytes) {
+      this.refuseEarly(bodyTooLarge(limit))
     }
     return !this.reply.isAnswered && !this.reply.isClosed
   }

@@ -6,6 +6,8 @@
  * It holds no records: what it keeps of a request is charged to the budgets it was given, and given back with the answer.
  */
 import type { ByteBudget } from '../../base/byte-budget.ts'
+import { systemClock } from '../../base/clock.ts'
+import type { Clock } from '../../base/clock.ts'
 import type { Logger } from '../../base/logger.ts'
 import { BrokerError } from '../../model/errors.ts'
 import type { Broker } from '../../model/requests.ts'
@@ -13,11 +15,14 @@ import { ProduceResultsWriter } from '../../wire/json/produce-results.ts'
 import { ProduceScanner } from '../../wire/json/produce-scanner.ts'
 import { splitAddress } from '../shared/address.ts'
 import { HostGuard } from '../shared/host-guard.ts'
+import { answerBytesOf } from './consume-exchange.ts'
 import type { BodySink, HttpEngine, Reply, RequestHandler, RequestHead } from './engine.ts'
 import { Exchange } from './exchange.ts'
 import type { HttpSettings, Offload, Services } from './exchange.ts'
 import { Failures, refusalBody } from './failures.ts'
 import { NodeEngine } from './node-engine.ts'
+import { ReaderWatch } from './reader-watch.ts'
+import type { ReaderTimeouts } from './reader-watch.ts'
 import { Router } from './router.ts'
 import { routes } from './routes.ts'
 import { ScanOrder } from './scan-order.ts'
@@ -38,6 +43,8 @@ export interface HttpGatewayOptions {
   readonly engine: 'auto' | 'uws' | 'node'
   /** Left out: every body is scanned on the main thread. The pool is the caller's, who closes it after stop(). */
   readonly offload?: Offload
+  readonly timeouts?: Partial<ReaderTimeouts>
+  readonly clock?: Clock
 }
 
 export interface HttpGateway {
@@ -178,9 +185,16 @@ export async function createHttpGateway(options: HttpGatewayOptions): Promise<Ht
   const [uws, engineNote] = chooseUws(options.engine)
   // uWebSockets.js closes a connection that sends a request before it has the answer to the one before.
   const dispatcher = new Dispatcher(buildServices(options, uws === null))
-  const { handle } = dispatcher
-  const engine: HttpEngine = uws === null ? new NodeEngine(handle, refusalBody) : new UwsEngine(uws, handle)
-  const { host, port } = splitAddress(options.settings.bind)
+  const { settings, replyBudget, timeouts = {}, clock = systemClock } = options
+  const largestBytes = answerBytesOf(settings.maxFetchBytes)
+  const watch = new ReaderWatch(afterMs => engine.cutStalled(afterMs), replyBudget, largestBytes, timeouts)
+  const handle: RequestHandler = (head, reply) => {
+    watch.begin()
+    return dispatcher.handle(head, reply)
+  }
+  const engine: HttpEngine =
+    uws === null ? new NodeEngine(handle, refusalBody, clock) : new UwsEngine(uws, handle, clock)
+  const { host, port } = splitAddress(settings.bind)
   return {
     engine: engine.name,
     engineNote,
@@ -193,6 +207,7 @@ export async function createHttpGateway(options: HttpGatewayOptions): Promise<Ht
     async stop(deadlineMs) {
       dispatcher.isStopping = true
       await engine.stop(deadlineMs)
+      watch.end()
     }
   }
 }

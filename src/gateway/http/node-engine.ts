@@ -6,8 +6,9 @@
 import { createServer, STATUS_CODES } from 'node:http'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
+import type { Clock } from '../../base/clock.ts'
 import { limits } from '../../model/limits.ts'
-import { listenError } from './engine.ts'
+import { listenError, WHOLE_ANSWER_BYTES_MAX } from './engine.ts'
 import type {
   BodySink,
   HttpEngine,
@@ -18,11 +19,13 @@ import type {
   RequestHandler,
   RequestHead
 } from './engine.ts'
+import { ReplySet } from './reply-set.ts'
+import type { WatchedReply } from './reply-set.ts'
 
 const EMPTY = Buffer.alloc(0)
 
-/** How long an idle connection stays open: the same as with the other engine. */
-const KEEP_ALIVE_MS = 10_000
+/** Bytes handed to the socket at once: between two such pieces a client shows that it reads. */
+const PIECE_BYTES = WHOLE_ANSWER_BYTES_MAX
 
 /** Parser faults that have a status of their own. */
 const refusalStatuses: ReadonlyMap<string, number> = new Map([
@@ -30,17 +33,29 @@ const refusalStatuses: ReadonlyMap<string, number> = new Map([
   ['ERR_HTTP_REQUEST_TIMEOUT', 408]
 ])
 
-class NodeReply implements Reply {
+class NodeReply implements Reply, WatchedReply {
   watcher: ReplyWatcher | null = null
   isAnswered = false
   isClosed = false
   readonly #response: ServerResponse
+  /** The response has its socket only once its turn has come. */
+  readonly #socket: Duplex
   readonly #isHeadRequest: boolean
   readonly #engine: NodeEngine
+  /** What has not been handed to the socket: how much there will be, and what of it is here. */
   #leftBytes = 0
+  readonly #pending: Buffer[] = []
+  /** Monotonic time at which the outstanding write began, or Infinity. */
+  #writingSinceMs = Infinity
+  readonly #written = (error?: Error | null): void => {
+    this.#writingSinceMs = Infinity
+    // After a failed write the reply closes by itself.
+    if (!error) this.#writeNext()
+  }
 
   constructor(request: IncomingMessage, response: ServerResponse, engine: NodeEngine) {
     this.#response = response
+    this.#socket = request.socket
     this.#isHeadRequest = request.method === 'HEAD'
     this.#engine = engine
     response.once('finish', () => this.#close(false))
@@ -59,9 +74,8 @@ class NodeReply implements Reply {
 
   send(head: ReplyHead, body: Buffer): void {
     if (this.isClosed || this.isAnswered) return
-    this.#writeHead(head, body.length)
-    // A copy: the server may hold it until the socket drains, the caller lends it until return.
-    this.#response.end(this.#isHeadRequest ? EMPTY : Buffer.from(body))
+    this.begin(head, body.length)
+    this.chunk(body, 0, body.length)
   }
 
   begin(head: ReplyHead, totalBytes: number): void {
@@ -71,22 +85,41 @@ class NodeReply implements Reply {
     if (this.#leftBytes === 0) this.#response.end()
   }
 
+  /** The socket holds a copy until it drains, the caller lends the bytes until return. */
   chunk(bytes: Buffer, start: number, end: number): void {
     if (this.isClosed || this.#leftBytes === 0) return
-    this.#leftBytes -= end - start
-    const copy = Buffer.from(bytes.subarray(start, end))
-    if (this.#leftBytes === 0) this.#response.end(copy)
-    else this.#response.write(copy)
+    this.#pending.push(Buffer.from(bytes.subarray(start, end)))
+    if (this.#writingSinceMs === Infinity) this.#writeNext()
+  }
+
+  #writeNext(): void {
+    const bytes = this.#pending[0]
+    if (this.isClosed || bytes === undefined) return
+    const piece = bytes.subarray(0, PIECE_BYTES)
+    if (piece.length === bytes.length) this.#pending.shift()
+    else this.#pending[0] = bytes.subarray(PIECE_BYTES)
+    this.#leftBytes -= piece.length
+    this.#writingSinceMs = this.#engine.clock.monotonicMs()
+    if (this.#leftBytes === 0) this.#response.end(piece)
+    else this.#response.write(piece, this.#written)
+  }
+
+  /** Cuts the connection if the client has taken nothing since then. An answer whose turn has not come is not late. */
+  cutIfStalled(sinceMs: number): void {
+    const isTurn = this.#response.socket !== null
+    if (!isTurn && this.#writingSinceMs !== Infinity) this.#writingSinceMs = this.#engine.clock.monotonicMs()
+    if (this.#writingSinceMs < sinceMs) this.abort()
   }
 
   abort(): void {
-    this.#response.destroy()
+    this.#socket.destroy()
   }
 
   #close(aborted: boolean): void {
     if (this.isClosed) return
     this.isClosed = true
-    this.#engine.forget(this)
+    this.#pending.length = 0
+    this.#engine.replies.forget(this)
     this.watcher?.onReplyClosed(aborted)
   }
 }
@@ -127,19 +160,21 @@ export class NodeEngine implements HttpEngine {
   readonly name = 'node'
   isStopping = false
   readonly #server: Server
+  readonly clock: Clock
   readonly #handler: RequestHandler
   readonly #refusalBody: RefusalBody
-  readonly #replies = new Set<NodeReply>()
+  readonly replies: ReplySet<NodeReply>
   /** Connections with a request in progress: a refusal must not be written into its answer. */
   readonly #busy = new Set<Duplex>()
-  #onIdle: (() => void) | null = null
 
-  constructor(handler: RequestHandler, refusalBody: RefusalBody) {
+  constructor(handler: RequestHandler, refusalBody: RefusalBody, clock: Clock) {
+    this.clock = clock
+    this.replies = new ReplySet(clock)
     this.#handler = handler
     this.#refusalBody = refusalBody
     const options = {
       requireHostHeader: false,
-      keepAliveTimeout: KEEP_ALIVE_MS,
+      keepAliveTimeout: limits.httpIdleTimeoutMs,
       maxHeaderSize: limits.httpHeaderBytesMax,
       noDelay: true
     }
@@ -152,7 +187,7 @@ export class NodeEngine implements HttpEngine {
     this.#busy.add(socket)
     response.once('close', () => this.#busy.delete(socket))
     const reply = new NodeReply(request, response, this)
-    this.#replies.add(reply)
+    this.replies.add(reply)
     const head = readHead(request)
     const sink = this.#handler(head, reply)
     if (sink === null) request.resume()
@@ -192,10 +227,8 @@ export class NodeEngine implements HttpEngine {
     })
   }
 
-  /** Called by a reply that is closed. */
-  forget(reply: NodeReply): void {
-    this.#replies.delete(reply)
-    if (this.#replies.size === 0) this.#onIdle?.()
+  cutStalled(afterMs: number): number {
+    return this.replies.cutStalled(afterMs)
   }
 
   async stop(deadlineMs: number): Promise<void> {
@@ -203,16 +236,7 @@ export class NodeEngine implements HttpEngine {
     this.isStopping = true
     const closed = new Promise<void>(resolve => this.#server.close(() => resolve()))
     this.#server.closeIdleConnections()
-    if (this.#replies.size > 0) {
-      await new Promise<void>(resolve => {
-        const timer = setTimeout(resolve, deadlineMs)
-        this.#onIdle = () => {
-          clearTimeout(timer)
-          resolve()
-        }
-      })
-    }
-    this.#onIdle = null
+    await this.replies.whenIdle(deadlineMs)
     this.#server.closeAllConnections()
     await closed
   }

@@ -17,8 +17,8 @@ import { assert } from '../../base/assert.ts'
 import { BrokerError, errorCodeOf } from '../../model/errors.ts'
 import { submitOutcomes } from '../../model/requests.ts'
 import type { ProduceCaller, RecordSource } from '../../model/requests.ts'
-import { Body, overloaded } from './body.ts'
-import type { BodyConsumer } from './body.ts'
+import { Body, bodyLimitOf, overloaded } from './body.ts'
+import type { BodyConsumer, BodyLimit } from './body.ts'
 import { WHOLE_ANSWER_BYTES_MAX } from './engine.ts'
 import type { BodySink, ReplyWatcher } from './engine.ts'
 import type { Exchange } from './exchange.ts'
@@ -44,11 +44,11 @@ class ProduceExchange implements BodyConsumer, ProduceCaller, ReplyWatcher, Step
   /** Reply bytes charged for an answer that does not leave at once. */
   #answerBytes = 0
 
-  constructor(exchange: Exchange) {
-    const { settings, requestBudget } = exchange.services
+  constructor(exchange: Exchange, limit: BodyLimit) {
+    const { requestBudget } = exchange.services
     this.#exchange = exchange
     this.lane = exchange.name
-    this.body = new Body(exchange.head.contentLength, settings.maxRequestBodyBytes, requestBudget, this)
+    this.body = new Body(exchange.head.contentLength, limit, requestBudget, this)
     exchange.reply.watcher = this
   }
 
@@ -226,5 +226,6 @@ class ProduceExchange implements BodyConsumer, ProduceCaller, ReplyWatcher, Step
 
 /** The route `POST /topics/:name/produce`. */
 export function produce(exchange: Exchange): BodySink | null {
-  return exchange.acceptsBody() ? new ProduceExchange(exchange).body : null
+  const limit = bodyLimitOf(exchange.services.settings.maxRequestBodyBytes)
+  return exchange.acceptsBody(limit) ? new ProduceExchange(exchange, limit).body : null
 }

@@ -9,7 +9,7 @@
  * Invariant: the first step of a lane is not ready, or is about to run.
  */
 import { BrokerError } from '../../model/errors.ts'
-import { WAITING_MAX } from './wait-line.ts'
+import { limits } from '../../model/limits.ts'
 
 /** One produce between its body and its submit. */
 export interface Step {
@@ -38,8 +38,8 @@ export class ScanOrder {
   /** Stands last in its lane; settle() once it is ready, also if nobody wants it any more. @throws BrokerError OVERLOADED */
   enter(step: Step): void {
     if (!this.#isOrdered) return
-    if (this.#count >= WAITING_MAX) {
-      throw new BrokerError('OVERLOADED', { what: 'the number of waiting requests', limit: WAITING_MAX })
+    if (this.#count >= limits.waitingRequestsMax) {
+      throw new BrokerError('OVERLOADED', { what: 'the number of waiting requests', limit: limits.waitingRequestsMax })
     }
     const steps = this.#lanes.get(step.lane)
     if (steps === undefined) this.#lanes.set(step.lane, [step])

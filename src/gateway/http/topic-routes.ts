@@ -3,8 +3,8 @@ import { BrokerError } from '../../model/errors.ts'
 import { parseExactJson } from '../../wire/json/exact-json.ts'
 import type { ExactJson } from '../../wire/json/exact-json.ts'
 import { writeTopicConfig, writeTopicDescription } from '../../wire/json/topic-json.ts'
-import { Body } from './body.ts'
-import type { BodyConsumer } from './body.ts'
+import { Body, topicBodyLimitOf } from './body.ts'
+import type { BodyConsumer, BodyLimit } from './body.ts'
 import type { BodySink, ReplyWatcher } from './engine.ts'
 import type { Exchange } from './exchange.ts'
 import { readConfigPatch, readCreateTopic } from './topic-form.ts'
@@ -15,11 +15,11 @@ class JsonBody implements BodyConsumer, ReplyWatcher {
   readonly #exchange: Exchange
   readonly #step: (value: ExactJson) => void
 
-  constructor(exchange: Exchange, step: (value: ExactJson) => void) {
-    const { settings, requestBudget } = exchange.services
+  constructor(exchange: Exchange, limit: BodyLimit, step: (value: ExactJson) => void) {
+    const { requestBudget } = exchange.services
     this.#exchange = exchange
     this.#step = step
-    this.body = new Body(exchange.head.contentLength, settings.maxRequestBodyBytes, requestBudget, this)
+    this.body = new Body(exchange.head.contentLength, limit, requestBudget, this)
     exchange.reply.watcher = this
   }
 
@@ -42,7 +42,8 @@ class JsonBody implements BodyConsumer, ReplyWatcher {
 }
 
 function withJsonBody(exchange: Exchange, step: (value: ExactJson) => void): BodySink | null {
-  return exchange.acceptsBody() ? new JsonBody(exchange, step).body : null
+  const limit = topicBodyLimitOf(exchange.services.settings.maxRequestBodyBytes)
+  return exchange.acceptsBody(limit) ? new JsonBody(exchange, limit, step).body : null
 }
 
 const writeCreated = (topic: { name: string; partitions: number }): string =>

@@ -9,8 +9,11 @@
 import { STATUS_CODES } from 'node:http'
 import { createServer } from 'node:net'
 import { assert } from '../../base/assert.ts'
+import type { Clock } from '../../base/clock.ts'
 import { listenError, WHOLE_ANSWER_BYTES_MAX } from './engine.ts'
 import type { HttpEngine, Reply, ReplyHead, ReplyWatcher, RequestHandler, RequestHead } from './engine.ts'
+import { ReplySet } from './reply-set.ts'
+import type { WatchedReply } from './reply-set.ts'
 import type { Uws, UwsApp, UwsRequest, UwsResponse } from './uws-shape.ts'
 
 const EMPTY = Buffer.alloc(0)
@@ -25,7 +28,7 @@ function writeHead(response: UwsResponse, head: ReplyHead): void {
   for (const [name, value] of head.headers) response.writeHeader(name, value)
 }
 
-class UwsReply implements Reply {
+class UwsReply implements Reply, WatchedReply {
   watcher: ReplyWatcher | null = null
   isAnswered = false
   #response: UwsResponse | null
@@ -34,6 +37,8 @@ class UwsReply implements Reply {
   /** Set by begin(), cleared when it is written, so that head and first bytes leave together. */
   #unwrittenHead: ReplyHead | null = null
   #totalBytes = 0
+  /** Monotonic time since which the socket takes nothing of what waits, or Infinity. */
+  #stalledSinceMs = Infinity
   /** Copies of what the socket did not take, in order. Bounded by the reply budget. */
   readonly #pending: Buffer[] = []
 
@@ -91,6 +96,7 @@ class UwsReply implements Reply {
       const takenBytes = this.#push(response, bytes.subarray(start, end))
       if (takenBytes === end - start) return
       this.#pending.push(Buffer.from(bytes.subarray(start + takenBytes, end)))
+      this.#stalledSinceMs = this.#engine.clock.monotonicMs()
       response.onWritable(() => this.#drain())
     })
   }
@@ -112,13 +118,20 @@ class UwsReply implements Reply {
       const bytes = this.#pending[0]
       if (bytes === undefined) break
       const takenBytes = this.#push(this.#response, bytes)
+      if (takenBytes > 0) this.#stalledSinceMs = this.#engine.clock.monotonicMs()
       if (takenBytes < bytes.length) {
         this.#pending[0] = bytes.subarray(takenBytes)
         return false
       }
       this.#pending.shift()
     }
+    this.#stalledSinceMs = Infinity
     return true
+  }
+
+  /** Cuts the connection if the client has taken nothing since then. */
+  cutIfStalled(sinceMs: number): void {
+    if (this.#stalledSinceMs < sinceMs) this.abort()
   }
 
   abort(): void {
@@ -131,7 +144,7 @@ class UwsReply implements Reply {
     this.#response = null
     this.#unwrittenHead = null
     this.#pending.length = 0
-    this.#engine.forget(this)
+    this.#engine.replies.forget(this)
     this.watcher?.onReplyClosed(aborted)
   }
 }
@@ -164,20 +177,22 @@ export class UwsEngine implements HttpEngine {
   readonly #uws: Uws
   readonly #app: UwsApp
   readonly #handler: RequestHandler
-  readonly #replies = new Set<UwsReply>()
+  readonly clock: Clock
+  readonly replies: ReplySet<UwsReply>
   #socket: object | null = null
-  #onIdle: (() => void) | null = null
 
-  constructor(uws: Uws, handler: RequestHandler) {
+  constructor(uws: Uws, handler: RequestHandler, clock: Clock) {
     this.#uws = uws
     this.#handler = handler
+    this.clock = clock
+    this.replies = new ReplySet(clock)
     this.#app = uws.App().any('/*', (response, request) => this.#onRequest(response, request))
   }
 
   #onRequest(response: UwsResponse, request: UwsRequest): void {
     const head = readHead(request)
     const reply = new UwsReply(response, head.method === 'HEAD', this)
-    this.#replies.add(reply)
+    this.replies.add(reply)
     response.onAborted(() => reply.close(true))
     const sink = this.#handler(head, reply)
     if (sink === null || reply.isClosed) return
@@ -202,10 +217,8 @@ export class UwsEngine implements HttpEngine {
     throw listenError(host, port, fault)
   }
 
-  /** Called by a reply that is closed. */
-  forget(reply: UwsReply): void {
-    this.#replies.delete(reply)
-    if (this.#replies.size === 0) this.#onIdle?.()
+  cutStalled(afterMs: number): number {
+    return this.replies.cutStalled(afterMs)
   }
 
   async stop(deadlineMs: number): Promise<void> {
@@ -213,17 +226,7 @@ export class UwsEngine implements HttpEngine {
     this.isStopping = true
     if (this.#socket !== null) this.#uws.us_listen_socket_close(this.#socket)
     this.#socket = null
-    if (this.#replies.size > 0) {
-      await new Promise<void>(resolve => {
-        const timer = setTimeout(resolve, deadlineMs)
-        this.#onIdle = () => {
-          clearTimeout(timer)
-          // Not at once: the reply that closed last is still inside a callback of the library.
-          setImmediate(resolve)
-        }
-      })
-    }
-    this.#onIdle = null
+    await this.replies.whenIdle(deadlineMs)
     this.#app.close()
   }
 }

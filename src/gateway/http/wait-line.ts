@@ -8,6 +8,7 @@
  * Invariant: while someone waits, a wake-up is asked for.
  */
 import { BrokerError } from '../../model/errors.ts'
+import { limits } from '../../model/limits.ts'
 
 /** taken: it is on its way, or nobody wants it any more. */
 export type Attempt = 'taken' | 'rings-full' | 'bytes-full'
@@ -17,9 +18,6 @@ export interface Waiter {
   /** Tries again. Must not throw, and must not enter a line. */
   attempt(): Attempt
 }
-
-/** A bound of the requests that wait in one line: connections are cheap, an endless line is not. */
-export const WAITING_MAX = 10_000
 
 export interface WaitLineOptions {
   /** Calls back once when rings had room. */
@@ -56,8 +54,8 @@ export class WaitLine {
 
   /** Stands in line. @param reason what its attempt missed, if it was tried. @throws BrokerError OVERLOADED if the line is too long. */
   wait(waiter: Waiter, reason: 'rings-full' | 'bytes-full'): void {
-    if (this.#waiting.length >= WAITING_MAX) {
-      throw new BrokerError('OVERLOADED', { what: 'the number of waiting requests', limit: WAITING_MAX })
+    if (this.#waiting.length >= limits.waitingRequestsMax) {
+      throw new BrokerError('OVERLOADED', { what: 'the number of waiting requests', limit: limits.waitingRequestsMax })
     }
     this.#waiting.push(waiter)
     this.#countByLane.set(waiter.lane, (this.#countByLane.get(waiter.lane) ?? 0) + 1)

@@ -32,19 +32,6 @@ import {
 
 export { BATCH_HEADER_BYTES } from './layout.ts'
 
-/** Bytes of a record in ring layout beside key and value: key_len, value_len, partition, sequence. */
-export const RING_RECORD_FIXED_BYTES = 20
-
-/** Length of the key of the ring record at source[at…]; −1: none. */
-export function ringKeyLength(source: Uint8Array, at: number): number {
-  return readI32(source, at)
-}
-
-/** Length of the value of the ring record at source[at…], whose key length is given. */
-export function ringValueLength(source: Uint8Array, at: number, keyLength: number): number {
-  return readI32(source, at + 4 + (keyLength > 0 ? keyLength : 0))
-}
-
 /** Body of a record: attributes, timestamp delta 0 and header count 0 (a byte each), offset delta, key, value. */
 function bodyBytes(offsetDelta: number, keyLength: number, valueLength: number): number {
   let bytes = 3 + varintBytes(offsetDelta)

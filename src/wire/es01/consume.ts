@@ -5,8 +5,9 @@
  *   answer:   next_offset u64 · high_watermark u64 · count u32 · records
  *   a record: partition u32 · offset u64 · timestamp_ms i64 · key_len i32 (−1: no key) · key · value_len u32 · value
  *
- * The broker's answers are encoded by the shards; the encoder here is the reference, for clients' tests and tools.
+ * The broker's answers are encoded by the shards (workers/shard).
  */
+import type { ReadRequest } from '../../model/requests.ts'
 import { readI32, readI64, readU16, readU32, readU64Exact, writeU16, writeU32, writeU64Exact } from './bytes.ts'
 import { FRAME_HEADER_BYTES, opcodes, writeFrameHeader } from './frame.ts'
 import type { NameReader } from './names.ts'
@@ -19,14 +20,7 @@ export const CONSUMED_HEADER_BYTES = 20
 export const CONSUMED_RECORD_FIXED_BYTES = 28
 
 /** A consume request as it was sent: limits not clamped, the offset in halves of 32 bits. */
-export interface ConsumeRequestFields {
-  readonly topic: string
-  readonly partition: number
-  readonly offsetHigh: number
-  readonly offsetLow: number
-  readonly maxRecords: number
-  readonly maxBytes: number
-}
+export type ConsumeRequestFields = Omit<ReadRequest, 'format'>
 
 /** @returns the request in bytes[start, end), or a text that says what is malformed. Bytes after it are ignored. */
 export function decodeConsumeRequest(
@@ -119,26 +113,4 @@ export function decodeConsumed(payload: Buffer): ConsumeAnswer | string {
     at = valueEnd
   }
   return { nextOffset: readU64Exact(payload, 0), highWatermark: Number(readU64Exact(payload, 8)), records }
-}
-
-/** @returns the payload of a 0x82 frame. */
-export function encodeConsumed(answer: ConsumeAnswer): Buffer {
-  let bytes = CONSUMED_HEADER_BYTES
-  for (const record of answer.records) {
-    bytes += CONSUMED_RECORD_FIXED_BYTES + (record.key?.length ?? 0) + record.value.length
-  }
-  const payload = Buffer.allocUnsafe(bytes)
-  let at = writeU64Exact(payload, 0, answer.nextOffset)
-  at = writeU64Exact(payload, at, answer.highWatermark)
-  at = writeU32(payload, at, answer.records.length)
-  for (const record of answer.records) {
-    at = writeU32(payload, at, record.partition)
-    at = writeU64Exact(payload, at, record.offset)
-    at = payload.writeBigInt64BE(BigInt(record.timestampMs), at)
-    at = writeU32(payload, at, record.key === null ? -1 : record.key.length)
-    if (record.key !== null) at += record.key.copy(payload, at)
-    at = writeU32(payload, at, record.value.length)
-    at += record.value.copy(payload, at)
-  }
-  return payload
 }

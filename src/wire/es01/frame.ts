@@ -39,11 +39,6 @@ export function isRequestOpcode(opcode: number): boolean {
   return opcode === opcodes.produce || opcode === opcodes.consume || opcode === opcodes.ping
 }
 
-/** The most that `length` of a request may say: room for the largest record and the fields around it. */
-export function frameLengthMax(maxRecordBytes: number): number {
-  return Math.max(16 * 1024 * 1024, maxRecordBytes + 1024 * 1024)
-}
-
 /** Writes a frame header at target[at…]. @returns the position after it, where `payloadBytes` bytes must follow. */
 export function writeFrameHeader(
   target: Uint8Array,

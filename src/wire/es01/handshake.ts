@@ -9,6 +9,7 @@
  *   12    n    token                          9    4    msg_len, u32
  *                                            13    n    msg, UTF-8
  */
+import { limits } from '../../model/limits.ts'
 import { readU32, writeU32 } from './bytes.ts'
 
 /** "ES01" as a big-endian u32. */
@@ -17,8 +18,6 @@ const MAGIC = 0x4553_3031
 export const HELLO_HEADER_BYTES = 12
 /** Bytes of a hello reply before its message. */
 export const HELLO_REPLY_HEADER_BYTES = 13
-/** A longer token is refused without being read. */
-export const TOKEN_BYTES_MAX = 1024
 /** The longest message of a hello reply that a client takes: ours are far shorter. */
 const MESSAGE_BYTES_MAX = 64 * 1024
 
@@ -40,8 +39,9 @@ export function readHello(bytes: Uint8Array, start: number, end: number): HelloV
     return { kind: 'refused', status: helloStatuses.badMagic, message: 'the first four bytes must be ES01' }
   }
   const tokenBytes = readU32(bytes, start + 8)
-  if (tokenBytes > TOKEN_BYTES_MAX) {
-    const message = `token_len is ${tokenBytes}: over the limit of ${TOKEN_BYTES_MAX}`
+  // Refused without being read.
+  if (tokenBytes > limits.tokenBytesMax) {
+    const message = `token_len is ${tokenBytes}: over the limit of ${limits.tokenBytesMax}`
     return { kind: 'refused', status: helloStatuses.authFailed, message }
   }
   const total = HELLO_HEADER_BYTES + tokenBytes

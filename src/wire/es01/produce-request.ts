@@ -16,7 +16,7 @@ import type { RecordSource } from '../../model/requests.ts'
 import { readI32, readU16, readU32, writeU32 } from './bytes.ts'
 import { NameReader } from './names.ts'
 
-/** What a record costs beside key and value: key_len, value_len, partition, sequence. */
+/** What a record costs beside key and value, here and in a ring: key_len, value_len, partition, sequence. */
 export const RECORD_FIXED_BYTES = 20
 /** Bytes of partition and sequence at the end of a record. */
 const RECORD_TAIL_BYTES = 12

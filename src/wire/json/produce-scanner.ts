@@ -17,6 +17,7 @@ import { fnv1a64Modulo } from '../../base/hash.ts'
 import { limits } from '../../model/limits.ts'
 import type { RecordSource } from '../../model/requests.ts'
 import { EXACT_DIGITS, JsonCursor, jsonKinds } from './json-cursor.ts'
+import { RECORD_FIXED_BYTES } from '../es01/produce-request.ts'
 import type { JsonKind } from './json-cursor.ts'
 import { decodeJsonString } from './json-string.ts'
 
@@ -30,8 +31,6 @@ const KEY_ESCAPED = 2
 const VALUE_ESCAPED = 4
 const HAS_PARTITION = 8
 
-/** Ring bytes of a record beside key and value: two lengths, partition, sequence. */
-const RECORD_FIXED_BYTES = 4 + 4 + 4 + 8
 const ROWS_FIRST = 1024
 /** One more than a request may have, so that a request over the limit never looks like one at it. */
 const ROWS_MAX = limits.requestRecordsMax + 1

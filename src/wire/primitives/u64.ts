@@ -10,23 +10,33 @@ const TWO_32 = 0x1_0000_0000
 /** High halves from here on (unsigned) mean 2^53 and more. */
 const HIGH_UNSAFE = 0x20_0000
 
-export function writeU16(target: Uint8Array, at: number, value: number): void {
+/** Writes the low 16 bits of an integer. @returns the position after them. */
+export function writeU16(target: Uint8Array, at: number, value: number): number {
   target[at] = value >>> 8
   target[at + 1] = value
+  return at + 2
 }
 
-/** Writes the low 32 bits of an integer: signed and unsigned alike. */
-export function writeU32(target: Uint8Array, at: number, value: number): void {
+/** Writes the low 32 bits of an integer: signed and unsigned alike. @returns the position after them. */
+export function writeU32(target: Uint8Array, at: number, value: number): number {
   target[at] = value >>> 24
   target[at + 1] = value >>> 16
   target[at + 2] = value >>> 8
   target[at + 3] = value
+  return at + 4
 }
 
+/** @returns the u16 at that place. */
+export function readU16(bytes: Uint8Array, at: number): number {
+  return ((bytes[at] as number) << 8) | (bytes[at + 1] as number)
+}
+
+/** @returns the i16 at that place. */
 export function readI16(bytes: Uint8Array, at: number): number {
   return (((bytes[at] as number) << 24) >> 16) | (bytes[at + 1] as number)
 }
 
+/** @returns the i32 at that place. */
 export function readI32(bytes: Uint8Array, at: number): number {
   return (
     ((bytes[at] as number) << 24) |
@@ -36,6 +46,7 @@ export function readI32(bytes: Uint8Array, at: number): number {
   )
 }
 
+/** @returns the u32 at that place. */
 export function readU32(bytes: Uint8Array, at: number): number {
   return readI32(bytes, at) >>> 0
 }
@@ -45,20 +56,9 @@ export function highOf(value: number): number {
   return Math.floor(value / TWO_32) >>> 0
 }
 
-/** Bits 0 to 31 of a safe integer in two's complement, as u32. */
-export function lowOf(value: number): number {
-  return value >>> 0
-}
-
 /** Whether the u64 of these halves (u32 each) is exact as a number. */
 export function isSafeU64(high: number): boolean {
   return high < HIGH_UNSAFE
-}
-
-/** The number of two halves (u32 each) of a u64 that isSafeU64. */
-export function joinU64(high: number, low: number): number {
-  assert(high < HIGH_UNSAFE, 'a u64 above 2^53 − 1 is not exact as a number')
-  return high * TWO_32 + low
 }
 
 /** Writes a safe integer, negative ones in two's complement: i64 and u64 alike. */

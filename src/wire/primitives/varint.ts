@@ -1,14 +1,11 @@
 /**
- * Zig-zag varints as RecordBatch v2 has them: varint (i32, up to 5 bytes) and varlong (i64, up to 10 bytes).
+ * Zig-zag varints as RecordBatch v2 has them: varint (i32, up to 5 bytes) and varlong (i64, up to 10 bytes), which is read only.
  * Pure, any thread; no allocation but the reader itself. Reading never goes past the given end, and takes any bytes.
  *
  *   zig-zag   0 −1 1 −2 2 … becomes 0 1 2 3 4 …
  *   bytes     seven bits each, lowest first; the top bit says that another byte follows
  */
-import { assert } from '../../base/assert.ts'
 import { joinI64 } from './u64.ts'
-
-const TWO_32 = 0x1_0000_0000
 
 /** Bytes of an i32 as a varint: 1 … 5. */
 export function varintBytes(value: number): number {
@@ -28,46 +25,6 @@ export function writeVarint(target: Uint8Array, at: number, value: number): numb
   }
   target[at++] = rest
   return at
-}
-
-/** Low and high 32 bits of a zig-zagged safe integer. Module state instead of a result object: one thread, used at once. */
-let zigzagLow = 0
-let zigzagHigh = 0
-
-function zigzagOf(value: number): void {
-  assert(Number.isSafeInteger(value), 'a varlong takes safe integers only')
-  const high = Math.floor(value / TWO_32) | 0
-  const low = value | 0
-  const sign = high >> 31
-  zigzagLow = (low << 1) ^ sign
-  zigzagHigh = ((high << 1) | (low >>> 31)) ^ sign
-}
-
-/** Bytes of a safe integer as a varlong: 1 … 8. */
-export function varlongBytes(value: number): number {
-  zigzagOf(value)
-  let count = 1
-  while (zigzagHigh !== 0 || zigzagLow >>> 0 >= 0x80) {
-    shiftZigzag()
-    count++
-  }
-  return count
-}
-
-/** Writes a safe integer at target[at…]; the caller has checked the room. @returns the position after it. */
-export function writeVarlong(target: Uint8Array, at: number, value: number): number {
-  zigzagOf(value)
-  while (zigzagHigh !== 0 || zigzagLow >>> 0 >= 0x80) {
-    target[at++] = (zigzagLow & 0x7f) | 0x80
-    shiftZigzag()
-  }
-  target[at++] = zigzagLow
-  return at
-}
-
-function shiftZigzag(): void {
-  zigzagLow = (zigzagLow >>> 7) | (zigzagHigh << 25)
-  zigzagHigh = zigzagHigh >>> 7
 }
 
 /** Reads varints out of bytes that nobody vouches for. One per reader, used again and again. */

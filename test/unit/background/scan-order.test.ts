@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { ScanOrder } from '../../../src/gateway/http/scan-order.ts'
 import type { Step } from '../../../src/gateway/http/scan-order.ts'
-import { WAITING_MAX } from '../../../src/gateway/http/wait-line.ts'
+import { limits } from '../../../src/model/limits.ts'
 import { makeRandom } from '../wire/json/random-bodies.ts'
 
 class RecordedStep implements Step {
@@ -85,7 +85,7 @@ describe('produces whose bodies are scanned on other threads', () => {
 
   test('are refused when too many wait, and taken again when they have gone on', () => {
     const order = new ScanOrder(true)
-    const steps = Array.from({ length: WAITING_MAX }, (_, i) => new RecordedStep('a', String(i), []))
+    const steps = Array.from({ length: limits.waitingRequestsMax }, (_, i) => new RecordedStep('a', String(i), []))
     for (const step of steps) order.enter(step)
     assert.throws(() => order.enter(new RecordedStep('b', 'one more', [])), { code: 'OVERLOADED' })
     for (const step of steps) settle(order, step)

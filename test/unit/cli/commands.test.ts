@@ -115,21 +115,41 @@ test('produce reads stdin for a dash, and prints one answer per request with --j
   assert.deepEqual([code, stdout], [0, '{"results":[{"partition":0,"offset":0},{"partition":0,"offset":1}]}\n'])
 })
 
-test('a refusal in the middle of a file says how far it came and which lines were not written', async t => {
-  const append = appender()
-  let requestCount = 0
-  const broker = await startFakeBroker(t, asked => {
-    requestCount++
-    return requestCount === 2 ? { status: 400, body: '{"error":"record 3 is over the limit"}' } : append(asked)
-  })
-  const file = inputFile(t, 'line\n'.repeat(3_000))
-  const { code, stderr } = await run(['produce', '--topic', 'x', '--from-file', file, '--broker', broker.url])
-  assert.equal(code, 1)
-  assert.equal(
-    stderr,
-    `millrace: POST ${broker.url}/topics/x/produce answered 400: record 3 is over the limit; ` +
-      'lines 1001 to 2000 were not written; 1000 record(s) before that were written\n'
-  )
+test('a refusal in the middle of a file says how far it came and what became of the lines', async t => {
+  const cases = [
+    [400, '{"error":"record 3 is over the limit","code":"RECORD_TOO_LARGE","written":"no"}', 'nothing was written'],
+    // The status alone says nothing: a full disk is a 507, and nothing was written.
+    [507, '{"error":"the disk is full","code":"DISK_FULL","written":"no"}', 'nothing was written'],
+    [503, '{"error":"shard 1 stopped","code":"SHARD_DIED","written":"unknown"}', 'any may have been written'],
+    [404, '{"error":"a proxy knows nothing"}', 'any may have been written']
+  ] as const
+  for (const [status, body, fate] of cases) {
+    const append = appender()
+    let requestCount = 0
+    const broker = await startFakeBroker(t, asked => (++requestCount === 2 ? { status, body } : append(asked)))
+    const file = inputFile(t, 'line\n'.repeat(3_000))
+    const { code, stderr } = await run(['produce', '--topic', 'x', '--from-file', file, '--broker', broker.url])
+    assert.equal(code, 1)
+    const { error }: { error: string } = JSON.parse(body)
+    assert.equal(
+      stderr,
+      `millrace: POST ${broker.url}/topics/x/produce answered ${status}: ${error}; ` +
+        `of lines 1001 to 2000 ${fate}; 1000 record(s) before that were written\n`
+    )
+  }
+})
+
+test('a value that is refused comes with whether it was written, said once', async t => {
+  const cases = [
+    ['{"error":"too large; nothing was written","written":"no"}', 'too large; nothing was written'],
+    ['{"error":"no such topic","written":"no"}', 'no such topic; nothing was written'],
+    ['{"error":"the shard died","written":"unknown"}', 'the shard died; the record may have been written']
+  ] as const
+  for (const [body, words] of cases) {
+    const broker = await startFakeBroker(t, () => ({ status: 500, body }))
+    const { stderr } = await run(['produce', '--topic', 'x', '--value', 'v', '--broker', broker.url])
+    assert.ok(stderr.endsWith(`answered 500: ${words}\n`), stderr)
+  }
 })
 
 test('a long file on a terminal shows a progress bar on stderr and a tally on stdout', async t => {
@@ -350,7 +370,12 @@ test('every command has --help with examples and exit codes', async () => {
     'topic create',
     'topic list',
     'topic describe',
-    'topic delete'
+    'topic delete',
+    'verify',
+    'inspect groups',
+    'inspect batches',
+    'inspect records',
+    'inspect topics'
   ]
   for (const command of commands) {
     const { code, stdout, stderr } = await run([...command.split(' '), '--help'])

@@ -54,6 +54,22 @@ test('the memory budget multiplies what each shard has and adds up to its total'
   assert.ok(one.totalBytes > perShard + settings.requestMemoryBytes + settings.replyMemoryBytes)
 })
 
+test('the memory budget counts what large requests take beside the rings and buffers', () => {
+  const MIB = 1024 * 1024
+  const rowsOf = (flags: Record<string, string>) =>
+    Object.fromEntries(
+      memoryBudget(resolve({ flags }).settings, 3).rows.map(({ name, totalBytes }) => [name, totalBytes])
+    )
+  const apart = 'groups larger than their encode buffer (per shard, estimate)'
+  const usual = rowsOf({ '--bind-binary': '127.0.0.1:9001' })
+  assert.deepEqual([usual['large requests on their way to a shard'], usual[apart]], [64 * MIB, undefined])
+  // An encode buffer of 8 MiB: a frame of 16 MiB, behind a group of 2 MiB, does not fit it.
+  const small = { '--encode-buffer-bytes': '8MiB', '--request-memory-bytes': '40MiB' }
+  const tight = rowsOf({ ...small, '--bind-binary': '127.0.0.1:9001' })
+  assert.deepEqual([tight['large requests on their way to a shard'], tight[apart]], [10 * MIB, 3 * 18 * MIB])
+  assert.equal(rowsOf(small)[apart], 3 * 12 * MIB)
+})
+
 test('the shipped file starts the broker with ES01 on and every other setting at its default', () => {
   const { settings } = resolve({ file: shippedPath })
   assert.deepEqual(settings, { ...resolve({}).settings, bindBinary: '127.0.0.1:9001' })

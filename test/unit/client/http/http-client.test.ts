@@ -40,6 +40,20 @@ test('a refusal carries the status and the text of the broker', async t => {
   assert.deepEqual([error.kind, error.status, error.reason, error.method], ['refused', 409, 'topic exists', 'POST'])
 })
 
+test('a refusal says what its broker says about the log, and unknown if it says nothing', async t => {
+  const cases = [
+    ['{"error":"e","code":"DISK_FULL","written":"no"}', 'DISK_FULL', 'no'],
+    ['{"error":"e","code":"SHARD_DIED","written":"unknown"}', 'SHARD_DIED', 'unknown'],
+    ['{"error":"e","code":7,"written":"perhaps"}', null, 'unknown'],
+    ['bad gateway', null, 'unknown']
+  ] as const
+  for (const [body, code, written] of cases) {
+    const broker = await startFakeBroker(t, () => ({ status: 503, body }))
+    const error = await failureOf(new HttpClient({ broker: broker.url, timeoutMs: 5_000 }).listTopics())
+    assert.deepEqual([error.code, error.written, error.withReason('x').written], [code, written, written])
+  }
+})
+
 test('a refusal that is no JSON still says something', async t => {
   const broker = await startFakeBroker(t, () => ({ status: 502, body: 'bad gateway' }))
   const error = await failureOf(new HttpClient({ broker: broker.url, timeoutMs: 5_000 }).listTopics())
@@ -48,7 +62,8 @@ test('a refusal that is no JSON still says something', async t => {
 
 test('a port where nobody listens is unreachable: nothing was sent', async () => {
   const broker = `http://127.0.0.1:${await freePort()}`
-  assert.equal((await failureOf(new HttpClient({ broker, timeoutMs: 5_000 }).listTopics())).kind, 'unreachable')
+  const { kind, written } = await failureOf(new HttpClient({ broker, timeoutMs: 5_000 }).listTopics())
+  assert.deepEqual([kind, written], ['unreachable', 'no'])
 })
 
 test('a broker that does not answer in time, or hangs up, is unanswered', async t => {
@@ -66,5 +81,5 @@ test('a broker that does not answer in time, or hangs up, is unanswered', async 
   assert.deepEqual([late.kind, late.reason], ['unanswered', 'no answer within 50 ms'])
   const broker = await startFakeBroker(t, () => null)
   const lost = await failureOf(new HttpClient({ broker: broker.url, timeoutMs: 5_000 }).produce('x', [{ value: 'v' }]))
-  assert.equal(lost.kind, 'unanswered')
+  assert.deepEqual([lost.kind, lost.written], ['unanswered', 'unknown'])
 })

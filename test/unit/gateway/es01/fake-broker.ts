@@ -15,7 +15,7 @@ import type {
 } from '../../../../src/model/requests.ts'
 import { RESULT_BYTES, submitOutcomes } from '../../../../src/model/requests.ts'
 import type { TopicConfig, TopicDescription } from '../../../../src/model/topic.ts'
-import { encodeConsumed } from '../../../../src/wire/es01/consume.ts'
+import { encodeConsumed } from '../../../support/es01-consumed.ts'
 
 export interface StoredRecord {
   readonly partition: number

@@ -9,6 +9,7 @@ import { BrokerError } from '../../../../src/model/errors.ts'
 import { FakeBroker } from './fake-broker.ts'
 import { assertError, errorOf, one, RawConnection, settings, startGateway, waitFor } from './http-harness.ts'
 import type { Answer, EngineName } from './http-harness.ts'
+import { readerCases } from './reader-cases.ts'
 import { consumeCases, produceCases, topicCases } from './route-cases.ts'
 
 function refusalCases(engine: EngineName): void {
@@ -189,7 +190,7 @@ function pressureCases(engine: EngineName): void {
     const { port, requestBudget, send } = await startGateway(t, engine)
     const raw = new RawConnection(t, port)
     raw.socket.write(
-      'POST /topics HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9000000\r\n\r\n{"name":'
+      'POST /topics/t/produce HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9000000\r\n\r\n{"name":'
     )
     raw.socket.write('"')
     // A few round trips later the engine has read both pieces.
@@ -303,5 +304,6 @@ export function describeEngine(engine: EngineName): void {
   describe(`consume over ${engine}`, () => consumeCases(engine))
   describe(`refusals over ${engine}`, () => refusalCases(engine))
   describe(`back-pressure over ${engine}`, () => pressureCases(engine))
+  describe(`clients that do not read, and large bodies, over ${engine}`, () => readerCases(engine))
   describe(`life of ${engine}`, () => lifeCases(engine))
 }

@@ -6,9 +6,11 @@ import { connect } from 'node:net'
 import type { Socket } from 'node:net'
 import type { TestContext } from 'node:test'
 import { ByteBudget } from '../../../../src/base/byte-budget.ts'
+import type { Clock } from '../../../../src/base/clock.ts'
 import type { HttpSettings, Offload } from '../../../../src/gateway/http/exchange.ts'
 import { createHttpGateway } from '../../../../src/gateway/http/gateway.ts'
 import type { HttpGateway } from '../../../../src/gateway/http/gateway.ts'
+import type { ReaderTimeouts } from '../../../../src/gateway/http/reader-watch.ts'
 import { FakeBroker } from './fake-broker.ts'
 
 export type EngineName = 'uws' | 'node'
@@ -43,6 +45,8 @@ export interface FixtureOptions {
   readonly replyBudgetBytes?: number
   /** Left out: every body is scanned on the main thread. */
   readonly offload?: Offload
+  readonly timeouts?: Partial<ReaderTimeouts>
+  readonly clock?: Clock
 }
 
 export const settings: HttpSettings = {
@@ -95,15 +99,15 @@ export function sendHttp({ port, method, path, body, headers, agent }: Sending):
 }
 
 export async function startGateway(t: TestContext, engine: EngineName, options: FixtureOptions = {}): Promise<Fixture> {
+  const { settings: changed, requestBudgetBytes, replyBudgetBytes, ...rest } = options
   const broker = new FakeBroker()
   const log: LogLine[] = []
   const keep = (level: string) => (fields: object, message: string) => void log.push({ level, fields, message })
   const logger = { debug: keep('debug'), info: keep('info'), warn: keep('warn'), error: keep('error') }
-  const requestBudget = new ByteBudget(options.requestBudgetBytes ?? 64 * 1024 * 1024)
-  const replyBudget = new ByteBudget(options.replyBudgetBytes ?? 64 * 1024 * 1024)
-  const merged = { ...settings, ...options.settings }
-  const offload = options.offload === undefined ? {} : { offload: options.offload }
-  const parts = { broker, settings: merged, logger, requestBudget, replyBudget, engine, ...offload }
+  const requestBudget = new ByteBudget(requestBudgetBytes ?? 64 * 1024 * 1024)
+  const replyBudget = new ByteBudget(replyBudgetBytes ?? 64 * 1024 * 1024)
+  const merged = { ...settings, ...changed }
+  const parts = { broker, settings: merged, logger, requestBudget, replyBudget, engine, ...rest }
   const gateway = await createHttpGateway(parts)
   const { port } = await gateway.listen()
   t.after(() => gateway.stop(0))

@@ -2,8 +2,9 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { ByteBudget } from '../../../../src/base/byte-budget.ts'
-import { WaitLine, WAITING_MAX } from '../../../../src/gateway/http/wait-line.ts'
+import { WaitLine } from '../../../../src/gateway/http/wait-line.ts'
 import type { Attempt, Waiter } from '../../../../src/gateway/http/wait-line.ts'
+import { limits } from '../../../../src/model/limits.ts'
 
 /** A line on rings that can be full per lane, and a budget of bytes. */
 class Bench {
@@ -108,9 +109,9 @@ describe('requests that wait', () => {
   test('are refused when the line is too long', () => {
     const bench = new Bench()
     bench.full.add('a')
-    for (let i = 0; i < WAITING_MAX; i++) bench.enter(`${i}`, 'a')
+    for (let i = 0; i < limits.waitingRequestsMax; i++) bench.enter(`${i}`, 'a')
     assert.throws(() => bench.enter('one more', 'a'), { code: 'OVERLOADED' })
     bench.makeRoom('a')
-    assert.equal(bench.taken.length, WAITING_MAX)
+    assert.equal(bench.taken.length, limits.waitingRequestsMax)
   })
 })

@@ -1,16 +1,13 @@
 /** ES01 bytes against values written out by hand from the specification. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import {
-  decodeConsumed,
-  decodeConsumeRequest,
-  encodeConsumed,
-  encodeConsumeFrame
-} from '../../../../src/wire/es01/consume.ts'
-import { encodeFrame, frameLengthMax, FrameReader, patchRequestId } from '../../../../src/wire/es01/frame.ts'
+import { decodeConsumed, decodeConsumeRequest, encodeConsumeFrame } from '../../../../src/wire/es01/consume.ts'
+import { encodeFrame, FrameReader, patchRequestId } from '../../../../src/wire/es01/frame.ts'
 import { encodeHello, encodeHelloReply, readHello, readHelloReply } from '../../../../src/wire/es01/handshake.ts'
+import { frameLengthMax } from '../../../../src/model/limits.ts'
 import { NameReader } from '../../../../src/wire/es01/names.ts'
 import { decodeProduced, encodeProduceFrame } from '../../../../src/wire/es01/produce-frame.ts'
+import { encodeConsumed } from '../../../support/es01-consumed.ts'
 
 /** Hex with spaces and line breaks for the reader. */
 function hex(text: string): Buffer {
