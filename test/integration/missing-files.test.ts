@@ -63,7 +63,9 @@ describe('a start', () => {
     })
     assert.match(ready.text, /shard 0 is down: .*journal\/000 has slot 2 .* where slot 1 is expected/)
     const answers = await Promise.all(
-      [0, 1, 2, 3].map(async partition => (await api.get(`/topics/kept/consume?partition=${partition}&offset=0`)).status)
+      [0, 1, 2, 3].map(
+        async partition => (await api.get(`/topics/kept/consume?partition=${partition}&offset=0`)).status
+      )
     )
     assert.deepEqual([...new Set(answers)].sort(), [200, 503])
     assert.equal(answers.filter(status => status === 200).length, 2)
