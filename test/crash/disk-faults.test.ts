@@ -219,3 +219,26 @@ describe('deferred syncs on a full disk', () => {
     assert.ok(Number(stopped['loopTurns']) < 10_000, `${String(stopped['loopTurns'])} turns`)
   })
 })
+
+describe('a process without a free file handle', () => {
+  it('refuses what needs a new slot with OVERLOADED, written no, and takes it when there is one', async t => {
+    const broker = await spawnBroker(t, { variant: oneShard, env: { MILLRACE_FAULTS: '0/slot.create:2-3=EMFILE' } })
+    await createTopics(broker, topics)
+    const large = JSON.stringify({ records: [{ value: 'x'.repeat(300_000), partition: 0 }] })
+    const seen: string[] = []
+    for (let i = 0; i < 8; i++) {
+      const { status, body } = await postJson(`${broker.url}/topics/alpha/produce`, large)
+      const { code, written } = body as { code?: string; written?: string }
+      seen.push(status === 200 ? 'taken' : `${status} ${code} ${written}`)
+    }
+    const firstRefused = seen.indexOf('503 OVERLOADED no')
+    assert.ok(firstRefused > 0, seen.join(', '))
+    assert.deepEqual(seen.slice(firstRefused, firstRefused + 2), ['503 OVERLOADED no', '503 OVERLOADED no'])
+    assert.ok(seen.slice(firstRefused + 2).every(outcome => outcome === 'taken'))
+    const logged = broker.logs.filter(line => String(line['msg']).startsWith('produce is'))
+    assert.deepEqual(
+      logged.map(line => line['msg']),
+      ['produce is refused until the disk takes it again', 'produce is taken again']
+    )
+  })
+})
