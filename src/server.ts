@@ -8,13 +8,17 @@ import { resolve } from 'node:path'
 import type { BackgroundJobs } from './background/jobs.ts'
 import { BackgroundPool } from './background/pool.ts'
 import { ByteBudget } from './base/byte-budget.ts'
+import { systemClock } from './base/clock.ts'
 import type { Logger } from './base/logger.ts'
 import { LocalBroker } from './broker/broker.ts'
+import { IdempotentProduce, type IdempotentParts } from './broker/idempotent-produce.ts'
 import { LocalEngine, OpenTopics } from './broker/local-engine.ts'
+import { ProducerCommands } from './broker/producer-commands.ts'
 import type { Settings } from './config/settings.ts'
 import { defaultShardCount } from './config/shards.ts'
 import { Catalog } from './control/catalog.ts'
 import { ChangeTurns } from './control/change-turns.ts'
+import { ProducerTable } from './control/producer-table.ts'
 import { createEs01Gateway, type Es01Gateway } from './gateway/es01/gateway.ts'
 import { createHttpGateway, type HttpGateway } from './gateway/http/gateway.ts'
 import { limits } from './model/limits.ts'
@@ -72,6 +76,7 @@ async function build(settings: Settings, logger: Logger, undo: Undo[]): Promise<
   const store = await openStore({ dataDir, logger })
   undo.push(() => store.close())
   const catalog = new Catalog(store.image)
+  const table = new ProducerTable(store.image)
   const firstStart = store.image.shardCount === null
   const shardCount = await placeShards(settings, catalog, store, dataDir)
 
@@ -91,6 +96,7 @@ async function build(settings: Settings, logger: Logger, undo: Undo[]): Promise<
       })
     },
     topics: () => open.all(),
+    producers: () => table.numbers(),
     isKnownHandle: handle => catalog.meaningOf(handle).kind !== 'unknown',
     logger
   })
@@ -98,18 +104,23 @@ async function build(settings: Settings, logger: Logger, undo: Undo[]): Promise<
   // A share of the request memory, so that a few large frames leave room for the many small ones.
   const oversized = new ByteBudget(Math.floor(settings.requestMemoryBytes / limits.movedFrameShare))
   const engine = new LocalEngine(shards, open, oversized)
+  const producerParts = { table, store, engine, clock: systemClock, logger }
+  const { idempotent, producers } = buildProducers(producerParts, catalog, settings)
   const defaults = {
     segmentBytes: settings.segmentBytes,
     tombstoneRetentionMs: settings.defaultTombstoneRetentionMs,
     partitioner: 'fnv1a'
   } as const
-  const broker = new LocalBroker({ ...settings, catalog, turns: new ChangeTurns(), store, engine, defaults })
+  const topicParts = { catalog, turns: new ChangeTurns(), store, engine, defaults }
+  const broker = new LocalBroker({ ...settings, ...topicParts, idempotent, producers })
 
   const started = shards.start()
   // Its failure is met below; until then it must not count as unhandled.
   started.catch(() => undefined)
   const { http, es01, background, httpAddress, binaryAddress } = await listen(settings, logger, broker, undo)
   await started
+  const stopSweeping = await keepProducers(producers, logger)
+  undo.push(stopSweeping)
   http.markStarted()
 
   return {
@@ -127,11 +138,35 @@ async function build(settings: Settings, logger: Logger, undo: Undo[]): Promise<
       const deadlineMs = settings.shutdownTimeoutMs * GATEWAY_STOP_SHARE
       await Promise.all([http.stop(deadlineMs), es01?.stop(deadlineMs)])
       await background.close()
+      await stopSweeping()
       const links = shards.links()
       await shards.stop()
       await store.close()
       return sumCounters(links.map(link => link.counters))
     }
+  }
+}
+
+function buildProducers(
+  parts: Omit<IdempotentParts, 'held'>,
+  catalog: Catalog,
+  settings: Settings
+): { idempotent: IdempotentProduce; producers: ProducerCommands } {
+  const held = new ByteBudget(Math.floor(settings.requestMemoryBytes / limits.heldRequestShare))
+  const idempotent = new IdempotentProduce({ ...parts, held })
+  return { idempotent, producers: new ProducerCommands({ ...parts, catalog, idempotent }) }
+}
+
+/** Settles what the last run left open, then keeps the rows of producers up to date. @returns ends it, with a last round. */
+async function keepProducers(producers: ProducerCommands, logger: Logger): Promise<() => Promise<void>> {
+  const sweep = (work: () => Promise<void>): Promise<void> =>
+    work().catch((error: unknown) => logger.warn({ err: error }, 'producer ids could not be brought up to date'))
+  await sweep(() => producers.settleUnclaimed())
+  const timer = setInterval(() => void sweep(() => producers.sweep()), limits.producerSweepMs)
+  timer.unref()
+  return async () => {
+    clearInterval(timer)
+    await sweep(() => producers.sweep())
   }
 }
 

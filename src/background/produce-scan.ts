@@ -44,6 +44,5 @@ export function refusalOf(scanner: ProduceScanner, outcome: ScanOutcome): Broker
   const { field, problem } = scanner
   if (outcome === scanOutcomes.malformed) return new BrokerError('BODY_NOT_JSON', { problem })
   if (outcome === scanOutcomes.illTyped) return new BrokerError('FIELD_INVALID', { field, problem })
-  if (scanner.hasProducerId) return new BrokerError('FEATURE_LATER', { feature: 'producer_id (idempotent produce)' })
   return null
 }

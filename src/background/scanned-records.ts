@@ -22,6 +22,7 @@ export const TABLE_ENTRY_BYTES = 4
 
 /** Bytes of partition and sequence at the end of a record. */
 const RECORD_TAIL_BYTES = 12
+const SEQUENCE_BYTES = 8
 const NAMES_PARTITION = 0x8000_0000
 const START_MASK = 0x7fff_ffff
 const NO_PARTITION = 0xffff_ffff
@@ -29,6 +30,7 @@ const NO_PARTITION = 0xffff_ffff
 /** What packRecords made, with the counts of the scan. Moves to another thread as it is. */
 export interface ScannedProduce {
   readonly kind: 'scanned'
+  readonly producerId: string | null
   /** null: more records than a request may have. They were counted, and whoever looks at the count refuses them. */
   readonly memory: ArrayBuffer | null
   readonly count: number
@@ -39,8 +41,8 @@ export interface ScannedProduce {
 
 /** Decodes the records of a source into memory of their own. @cost one copy of each key and value. */
 export function packRecords(source: RecordSource): ScannedProduce {
-  const { count, ringBytes, largestPayloadBytes, largestPayloadIndex } = source
-  const counts = { kind: 'scanned', count, ringBytes, largestPayloadBytes, largestPayloadIndex } as const
+  const { producerId, count, ringBytes, largestPayloadBytes, largestPayloadIndex } = source
+  const counts = { kind: 'scanned', producerId, count, ringBytes, largestPayloadBytes, largestPayloadIndex } as const
   if (count > limits.requestRecordsMax) return { ...counts, memory: null }
   const tableBytes = (count + 1) * TABLE_ENTRY_BYTES
   assert(tableBytes + ringBytes <= START_MASK, 'positions of records have 31 bits')
@@ -61,6 +63,7 @@ export function packRecords(source: RecordSource): ScannedProduce {
 const EMPTY = Buffer.alloc(0)
 
 export class ScannedRecords implements RecordSource {
+  readonly producerId: string | null
   readonly count: number
   readonly ringBytes: number
   readonly largestPayloadBytes: number
@@ -71,7 +74,8 @@ export class ScannedRecords implements RecordSource {
   readonly #table: Uint32Array
   readonly #bytes: Buffer
 
-  constructor({ memory, count, ringBytes, largestPayloadBytes, largestPayloadIndex }: ScannedProduce) {
+  constructor({ producerId, memory, count, ringBytes, largestPayloadBytes, largestPayloadIndex }: ScannedProduce) {
+    this.producerId = producerId
     this.count = count
     this.ringBytes = ringBytes
     this.largestPayloadBytes = largestPayloadBytes
@@ -105,6 +109,14 @@ export class ScannedRecords implements RecordSource {
 
   ringBytesOf(i: number): number {
     return this.#startOf(i + 1) - this.#startOf(i)
+  }
+
+  sequenceHighOf(i: number): number {
+    return readI32(this.#bytes, this.#startOf(i + 1) - SEQUENCE_BYTES)
+  }
+
+  sequenceLowOf(i: number): number {
+    return readU32(this.#bytes, this.#startOf(i + 1) - SEQUENCE_BYTES / 2)
   }
 
   writeRecord(i: number, partition: number, target: Buffer, at: number): number {

@@ -15,18 +15,25 @@ import type {
   SubmitOutcome
 } from '../model/requests.ts'
 import { submitOutcomes } from '../model/requests.ts'
-import type { TopicConfig, TopicConfigPatch, TopicDescription } from '../model/topic.ts'
+import type { Topic, TopicConfig, TopicConfigPatch, TopicDescription } from '../model/topic.ts'
+import type { ProducerDescription } from '../model/producer.ts'
 import type { Engine } from './engine.ts'
+import { checkSequences, type IdempotentProduce } from './idempotent-produce.ts'
+import type { ProducerCommands } from './producer-commands.ts'
 import { Router } from './router.ts'
 import { TopicCommands, type TopicParts } from './topic-commands.ts'
 
 export interface BrokerOptions extends Omit<TopicParts, 'onDeleted'> {
   readonly engine: Engine
+  readonly idempotent: IdempotentProduce
+  readonly producers: ProducerCommands
   readonly maxRecordBytes: number
   readonly flushEveryRecords: number
 }
 
 const nothing = Buffer.alloc(0)
+/** The key id of every caller while there are no keys. */
+const ANONYMOUS = 'anonymous'
 
 export class LocalBroker implements Broker {
   readonly #topics: TopicCommands
@@ -63,7 +70,18 @@ export class LocalBroker implements Broker {
     return this.#topics.delete(name)
   }
 
-  /** Checks in the order of spec 4: topic · empty · count · record size · partition. Nothing is written before all hold. */
+  listProducers(): Promise<ProducerDescription[]> {
+    return this.#options.producers.list()
+  }
+
+  forgetProducer(id: string): Promise<void> {
+    return this.#options.producers.forget(id)
+  }
+
+  /**
+   * Checks in the order of spec 4: topic · empty · count · record size · form of the sequences · partition · producer id ·
+   * sequences. Nothing is written before all hold.
+   */
   submitProduce(topicName: string, records: RecordSource, caller: ProduceCaller): SubmitOutcome {
     const { engine, catalog } = this.#options
     const topic = catalog.topicNamed(topicName)
@@ -74,19 +92,28 @@ export class LocalBroker implements Broker {
     }
     const refusal = this.#checkSizes(records)
     if (refusal !== null) return this.#refuse(caller, refusal)
-    let partitions: Uint32Array
+    let outcome: SubmitOutcome
     try {
-      partitions = this.#router.route(topic, records)
+      outcome = this.#route(topic, records, caller)
     } catch (error) {
       if (error instanceof BrokerError) return this.#refuse(caller, error)
       throw error
     }
-    const outcome = engine.append(topic, records, partitions, caller)
-    if (outcome === submitOutcomes.taken) {
+    if (outcome !== submitOutcomes.full) {
       this.#router.accept(topic)
       engine.turnSoon()
     }
     return outcome
+  }
+
+  /** @throws BrokerError */
+  #route(topic: Topic, records: RecordSource, caller: ProduceCaller): SubmitOutcome {
+    const { engine, idempotent } = this.#options
+    const { producerId } = records
+    if (producerId !== null) checkSequences(records)
+    const append = { topic, records, partitions: this.#router.route(topic, records), producer: 0 }
+    if (producerId === null) return engine.append(append, caller)
+    return idempotent.submit(append, producerId, ANONYMOUS, caller)
   }
 
   submitRead(read: ReadRequest, caller: ReadCaller): SubmitOutcome {

@@ -16,6 +16,23 @@ export interface EngineRead {
   readonly format: number
 }
 
+/** Records whose partitions are resolved and valid: record i goes to partitions[i]. */
+export interface EngineAppend {
+  readonly topic: Topic
+  readonly records: RecordSource
+  readonly partitions: Uint32Array
+  /** Number of the producer; 0: none, and sequences mean nothing. */
+  readonly producer: number
+}
+
+/** What a producer has in one partition, durable. */
+export interface EnginePosition {
+  readonly handle: number
+  readonly producer: number
+  readonly lastSequence: bigint
+  readonly lastOffset: number
+}
+
 export interface Engine {
   /** Makes a committed topic usable everywhere; resolves when every owner has it. */
   openTopic(topic: Topic): Promise<void>
@@ -25,11 +42,20 @@ export interface Engine {
   dropTopic(topic: Topic): Promise<void>
   /** One entry a partition, in order. */
   describeTopic(topic: Topic): Promise<PartitionDescription[]>
+  /** Appends records. What it is given is borrowed until return. The caller is never called before it. */
+  append(append: EngineAppend, caller: ProduceCaller): SubmitOutcome
+  /** True if append() checks and writes such a request in one step: all of its partitions have one owner. */
+  hasOneOwner(append: EngineAppend): boolean
   /**
-   * Appends records whose partitions are resolved and valid: record i goes to partitions[i].
-   * Both are borrowed until return. The caller is never called before it.
+   * The same for a producer's request over several owners: each checks its part first, then all of it is written or none.
+   * Waits for room by itself. What it is given is the engine's until the caller has heard; nothing else of that producer
+   * may be submitted meanwhile. The caller hears onDispatched.
    */
-  append(topic: Topic, records: RecordSource, partitions: Uint32Array, caller: ProduceCaller): SubmitOutcome
+  appendChecked(append: EngineAppend, caller: ProduceCaller): void
+  /** What every producer has on the owners that can be asked. isWhole: all could be. */
+  listProducers(): Promise<{ readonly positions: readonly EnginePosition[]; readonly isWhole: boolean }>
+  /** Drops what is known of producers; their numbers are never used again. */
+  forgetProducers(numbers: readonly number[]): Promise<void>
   read(read: EngineRead, caller: ReadCaller): SubmitOutcome
   /** Makes what was submitted visible and delivers replies. */
   turn(): void

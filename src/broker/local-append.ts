@@ -2,8 +2,8 @@
  * An append on the local engine: one ring message for each shard involved, room in all of them before any is written,
  * and one answer to the caller. Main thread.
  *
- * What can refuse a request is checked before, on this thread, so no shard has a say any more: all messages go out
- * together or none does. A shard that fails afterwards makes the whole answer `written: unknown`, unless none wrote.
+ * What can refuse a request over several shards is checked before (checked-append.ts), so all messages go out together or
+ * none does. A shard that fails afterwards makes the whole answer `written: unknown`, unless none wrote.
  */
 import { assert } from '../base/assert.ts'
 import type { ByteBudget } from '../base/byte-budget.ts'
@@ -21,6 +21,8 @@ import type { PendingRequest } from '../shards/pending.ts'
 import type { ProduceFrame, ShardLink } from '../shards/shard-link.ts'
 import type { ShardSet } from '../shards/shard-set.ts'
 import { PRODUCE_HEADER_BYTES, REPLY_BODY_AT, replyTypes } from '../wire/shard/messages.ts'
+import type { EngineAppend } from './engine.ts'
+import { hasOneShard, shardOfRecord } from './shard-parts.ts'
 
 interface Part {
   link: ShardLink
@@ -45,22 +47,13 @@ export class LocalAppend {
     this.#parts = new Array<Part | null>(shards.shardCount).fill(null)
   }
 
-  append(topic: Topic, records: RecordSource, partitions: Uint32Array, caller: ProduceCaller): SubmitOutcome {
-    const first = shardOf(topic.firstHandle + (partitions[0] ?? 0), this.#shards.shardCount)
-    if (this.#isOneShard(topic, partitions, records.count, first))
-      return this.#appendToOne(topic, records, partitions, caller)
-    return this.#appendToMany(topic, records, partitions, caller)
+  append(append: EngineAppend, caller: ProduceCaller): SubmitOutcome {
+    return hasOneShard(append, this.#shards.shardCount)
+      ? this.#appendToOne(append, caller)
+      : this.#appendToMany(append, caller)
   }
 
-  #isOneShard(topic: Topic, partitions: Uint32Array, count: number, shard: number): boolean {
-    const { shardCount } = this.#shards
-    if (shardCount === 1) return true
-    for (let i = 1; i < count; i++)
-      if (shardOf(topic.firstHandle + (partitions[i] ?? 0), shardCount) !== shard) return false
-    return true
-  }
-
-  #appendToOne(topic: Topic, records: RecordSource, partitions: Uint32Array, caller: ProduceCaller): SubmitOutcome {
+  #appendToOne({ topic, records, partitions, producer }: EngineAppend, caller: ProduceCaller): SubmitOutcome {
     const handle = topic.firstHandle + (partitions[0] ?? 0)
     const link = this.#shards.linkOf(handle)
     if (link === null) return refuse(caller, this.#shards.refusal(shardOf(handle, this.#shards.shardCount)))
@@ -81,18 +74,19 @@ export class LocalAppend {
       this.#oversized.release(held)
       throw error
     }
-    const request = new OneShardAppend({ caller, topic: topic.name }, this.#oversized, held)
-    link.endProduce(frame, topic.firstHandle, records.count, records.ringBytes, request)
+    const request = new OneShardAppend(asked(caller, topic, records), this.#oversized, held)
+    const { count, ringBytes: bytes } = records
+    link.endProduce(frame, { isCheck: false, firstHandle: topic.firstHandle, count, bytes, producer }, request)
     return submitOutcomes.taken
   }
 
-  #appendToMany(topic: Topic, records: RecordSource, partitions: Uint32Array, caller: ProduceCaller): SubmitOutcome {
-    const { shardCount } = this.#shards
+  #appendToMany(append: EngineAppend, caller: ProduceCaller): SubmitOutcome {
+    const { topic, records, partitions, producer } = append
     this.#parts.fill(null)
-    const shardOfRecord = new Uint16Array(records.count)
+    const shardByRecord = new Uint16Array(records.count)
     for (let i = 0; i < records.count; i++) {
-      const shard = shardOf(topic.firstHandle + (partitions[i] ?? 0), shardCount)
-      shardOfRecord[i] = shard
+      const shard = shardOfRecord(append, i, this.#shards.shardCount)
+      shardByRecord[i] = shard
       let part = this.#parts[shard] ?? null
       if (part === null) {
         const link = this.#shards.link(shard)
@@ -107,23 +101,18 @@ export class LocalAppend {
     const held = this.#reserveAll(parts)
     if (held < 0) return submitOutcomes.full
     try {
-      this.#writeParts(records, partitions, shardOfRecord, parts)
+      this.#writeParts(records, partitions, shardByRecord, parts)
     } catch (error) {
       for (const part of parts) part.link.undoProduce(part.mark)
       this.#oversized.release(held)
       throw error
     }
-    const merge = new ManyShardsAppend({ caller, topic: topic.name }, shardOfRecord, parts.length, () =>
+    const merge = new ManyShardsAppend(asked(caller, topic, records), shardByRecord, parts.length, () =>
       this.#oversized.release(held)
     )
-    for (const part of parts) {
-      part.link.endProduce(
-        part.frame as ProduceFrame,
-        topic.firstHandle,
-        part.count,
-        part.bytes,
-        merge.part(part.link.shard)
-      )
+    for (const { link, frame, count, bytes } of parts) {
+      const head = { isCheck: false, firstHandle: topic.firstHandle, count, bytes, producer }
+      link.endProduce(frame as ProduceFrame, head, merge.part(link.shard))
     }
     return submitOutcomes.taken
   }
@@ -176,15 +165,25 @@ function refuse(caller: ProduceCaller, error: BrokerError): SubmitOutcome {
   return submitOutcomes.taken
 }
 
-/** Who asked, and for which topic: a shard knows handles, not names. */
+/** Who asked, and under which names: a shard knows numbers. */
 interface Asked {
   readonly caller: ProduceCaller
   readonly topic: string
+  readonly producer: string
 }
 
-function failAsked({ caller, topic }: Asked, { code, details, written }: BrokerError): void {
-  const named = code === 'TOPIC_NOT_FOUND' ? { topic } : details
-  caller.onProduceFailed(new BrokerError(code, named, { written }))
+function asked(caller: ProduceCaller, topic: Topic, records: RecordSource): Asked {
+  return { caller, topic: topic.name, producer: records.producerId ?? '' }
+}
+
+function failAsked({ caller, ...names }: Asked, error: BrokerError): void {
+  caller.onProduceFailed(named(error, names))
+}
+
+/** The error of a shard with the names that it does not know. */
+export function named(error: BrokerError, { topic, producer }: { topic: string; producer: string }): BrokerError {
+  const { code, details, written } = error
+  return new BrokerError(code, { ...details, topic, producer }, { written })
 }
 
 /** The results are passed on as they lie in the reply ring. */

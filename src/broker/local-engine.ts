@@ -7,13 +7,7 @@ import type { ByteBudget } from '../base/byte-budget.ts'
 import { BrokerError } from '../model/errors.ts'
 import { shardOf } from '../model/ids.ts'
 import { limits } from '../model/limits.ts'
-import {
-  submitOutcomes,
-  type ProduceCaller,
-  type ReadCaller,
-  type RecordSource,
-  type SubmitOutcome
-} from '../model/requests.ts'
+import { submitOutcomes, type ProduceCaller, type ReadCaller, type SubmitOutcome } from '../model/requests.ts'
 import type { PartitionDescription, Topic } from '../model/topic.ts'
 import type { PendingRequest } from '../shards/pending.ts'
 import type { ShardSet } from '../shards/shard-set.ts'
@@ -25,8 +19,11 @@ import {
   replyTypes,
   type ShardTopic
 } from '../wire/shard/messages.ts'
-import type { Engine, EngineRead } from './engine.ts'
+import { CheckedAppend } from './checked-append.ts'
+import type { Engine, EngineAppend, EnginePosition, EngineRead } from './engine.ts'
 import { LocalAppend } from './local-append.ts'
+import { listProducers } from './producer-positions.ts'
+import { hasOneShard } from './shard-parts.ts'
 
 /** Topics open on the shards, by first handle. Shared by the engine, which changes it, and the shard set, which reads it. */
 export class OpenTopics {
@@ -55,10 +52,12 @@ export class LocalEngine implements Engine {
   readonly #shards: ShardSet
   readonly #open: OpenTopics
   readonly #append: LocalAppend
+  readonly #oversized: ByteBudget
 
   constructor(shards: ShardSet, open: OpenTopics, oversized: ByteBudget) {
     this.#shards = shards
     this.#open = open
+    this.#oversized = oversized
     this.#append = new LocalAppend(shards, oversized)
   }
 
@@ -92,8 +91,28 @@ export class LocalEngine implements Engine {
     return partitions
   }
 
-  append(topic: Topic, records: RecordSource, partitions: Uint32Array, caller: ProduceCaller): SubmitOutcome {
-    return this.#append.append(topic, records, partitions, caller)
+  append(append: EngineAppend, caller: ProduceCaller): SubmitOutcome {
+    return this.#append.append(append, caller)
+  }
+
+  hasOneOwner(append: EngineAppend): boolean {
+    return hasOneShard(append, this.#shards.shardCount)
+  }
+
+  appendChecked(append: EngineAppend, caller: ProduceCaller): void {
+    new CheckedAppend(
+      { shards: this.#shards, append: this.#append, oversized: this.#oversized },
+      append,
+      caller
+    ).begin()
+  }
+
+  listProducers(): Promise<{ positions: EnginePosition[]; isWhole: boolean }> {
+    return listProducers(this.#shards)
+  }
+
+  async forgetProducers(numbers: readonly number[]): Promise<void> {
+    await this.#shards.broadcast(link => link.control(id => ({ kind: 'producers-forgotten', id, numbers })))
   }
 
   read(read: EngineRead, caller: ReadCaller): SubmitOutcome {

@@ -5,7 +5,7 @@
 import type { Catalog } from '../control/catalog.ts'
 import type { ChangeTurns } from '../control/change-turns.ts'
 import { decideConfigure, decideCreate, decideDelete, type TopicDefaults } from '../control/topic-decisions.ts'
-import type { StoreChange } from '../control/store-image.ts'
+import type { CatalogChange } from '../control/store-image.ts'
 import { BrokerError } from '../model/errors.ts'
 import type { CreateTopicRequest } from '../model/requests.ts'
 import type { Topic, TopicConfig, TopicConfigPatch, TopicDescription } from '../model/topic.ts'
@@ -78,7 +78,7 @@ export class TopicCommands {
     return { name: topic.name, partitions, config: topic.config }
   }
 
-  async #commit(change: StoreChange): Promise<void> {
+  async #commit(change: CatalogChange): Promise<void> {
     const { catalog, store } = this.#parts
     try {
       await store.commit([change])

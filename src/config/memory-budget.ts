@@ -37,6 +37,7 @@ export function memoryBudget(settings: Settings, shardCount: number): MemoryBudg
     totalBytes: eachBytes * count,
     held
   })
+  const heldBytes = Math.floor(settings.requestMemoryBytes / limits.heldRequestShare)
   const movedBytes = Math.floor(settings.requestMemoryBytes / limits.movedFrameShare)
   const largestBytes = largestGroupBytes(settings)
   // A group that does not fit the encode buffer is encoded in memory of its own.
@@ -51,6 +52,7 @@ export function memoryBudget(settings: Settings, shardCount: number): MemoryBudg
     row('groups larger than their encode buffer (per shard, estimate)', encodedApartBytes, shardCount, 'ceiling'),
     row('requests in flight', settings.requestMemoryBytes, 1, 'ceiling'),
     row('large requests on their way to a shard', movedBytes, 1, 'ceiling'),
+    row('requests that wait for their producer id', heldBytes, 1, 'ceiling'),
     row('answers in flight', settings.replyMemoryBytes, 1, 'ceiling'),
     row('binary connections of one client address (estimate)', CONNECTION_BUFFER_BYTES, connections, 'ceiling')
   ]

@@ -10,7 +10,7 @@
 import { assert, unreachable } from '../base/assert.ts'
 import type { TopicId } from '../model/ids.ts'
 import type { Topic } from '../model/topic.ts'
-import type { StoreChange, StoreImage, Tombstone } from './store-image.ts'
+import type { CatalogChange, StoreImage, Tombstone } from './store-image.ts'
 
 /** Where the partitions live (durability V7). */
 export interface Placement {
@@ -115,7 +115,7 @@ export class Catalog {
    * Claims what a decided change needs, so that a decision made before it is committed cannot clash with it. Call it in
    * the same turn as the decision, and commit in the order of the reservations: ids must reach the store rising.
    */
-  reserve(change: StoreChange): void {
+  reserve(change: CatalogChange): void {
     const name = this.#nameOf(change)
     if (name === null) return
     assert(!this.#inFlight.has(name), 'a topic has one change in flight at most')
@@ -130,7 +130,7 @@ export class Catalog {
   }
 
   /** Gives up a reservation whose commit was refused. Its id and handles stay unused for ever. */
-  abandon(change: StoreChange): void {
+  abandon(change: CatalogChange): void {
     const name = this.#nameOf(change)
     if (name === null) return
     assert(this.#inFlight.delete(name), 'only a reserved change is abandoned')
@@ -138,7 +138,7 @@ export class Catalog {
   }
 
   /** Makes a committed change visible and ends its reservation. */
-  apply(change: StoreChange): void {
+  apply(change: CatalogChange): void {
     const name = this.#nameOf(change)
     if (name !== null) assert(this.#inFlight.delete(name), 'only a reserved change is applied')
     switch (change.kind) {
@@ -160,7 +160,7 @@ export class Catalog {
     }
   }
 
-  #nameOf(change: StoreChange): string | null {
+  #nameOf(change: CatalogChange): string | null {
     if (change.kind === 'placement' || change.kind === 'slot-opened') return null
     return change.kind === 'topic-created' ? change.topic.name : this.#existing(change.id).name
   }

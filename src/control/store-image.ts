@@ -1,5 +1,6 @@
 /** The shapes that travel between the main thread and the store thread: state at open, and changes. */
 import type { Topic, TopicConfig } from '../model/topic.ts'
+import type { Producer } from '../model/producer.ts'
 import type { TopicId } from '../model/ids.ts'
 
 /** A deleted topic whose handles may still stand in a slot (durability V6). */
@@ -30,12 +31,23 @@ export interface StoreImage {
   /** Next ids to allot: above every one ever allotted. */
   readonly nextTopicId: number
   readonly nextHandle: number
+  readonly producers: readonly Producer[]
+  readonly nextProducerNumber: number
 }
 
-/** One durable change. A commit applies all of its changes or none. */
-export type StoreChange =
+/** A change of the catalog: placement, journals, topics. */
+export type CatalogChange =
   | { readonly kind: 'placement'; readonly shardCount: number; readonly epoch: number }
   | { readonly kind: 'slot-opened'; readonly shard: number; readonly sequence: number }
   | { readonly kind: 'topic-created'; readonly topic: Topic }
   | { readonly kind: 'topic-configured'; readonly id: TopicId; readonly config: TopicConfig }
   | { readonly kind: 'topic-deleted'; readonly id: TopicId }
+
+export type ProducerChange =
+  | { readonly kind: 'producer-added'; readonly producer: Producer }
+  /** When it was used last, and whether it is claimed. Rows that are not there any more stay away. */
+  | { readonly kind: 'producer-used'; readonly producer: Pick<Producer, 'number' | 'isClaimed' | 'lastUsedMs'> }
+  | { readonly kind: 'producer-forgotten'; readonly number: number }
+
+/** One durable change. A commit applies all of its changes or none. */
+export type StoreChange = CatalogChange | ProducerChange

@@ -9,7 +9,7 @@ import type { CreateTopicRequest } from '../model/requests.ts'
 import type { Partitioner, Topic, TopicConfig, TopicConfigPatch } from '../model/topic.ts'
 import type { Catalog } from './catalog.ts'
 import { changedConfig, checkPartitionCount, checkTopicName } from './topic-rules.ts'
-import type { StoreChange } from './store-image.ts'
+import type { CatalogChange } from './store-image.ts'
 
 /** What a topic gets where its creator says nothing. */
 export interface TopicDefaults {
@@ -24,7 +24,7 @@ export interface TopicDefaults {
 /** A decided change. `topic` is as it will be; of a deletion, as it was. */
 export interface TopicDecision {
   readonly topic: Topic
-  readonly change: StoreChange
+  readonly change: CatalogChange
 }
 
 /** Handles are u32. */

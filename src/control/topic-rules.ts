@@ -8,7 +8,8 @@ import { cleanupPolicies } from '../model/topic.ts'
 import type { CleanupPolicy, TopicConfig, TopicConfigPatch } from '../model/topic.ts'
 
 const U64_MAX = 18_446_744_073_709_551_615n
-const NAME_RULE = `1 to ${limits.nameBytesMax} of A-Z a-z 0-9 . _ -, and neither '.' nor '..'`
+const PRODUCER_RULE = `1 to ${limits.nameBytesMax} of A-Z a-z 0-9 . _ -`
+const NAME_RULE = `${PRODUCER_RULE}, and neither '.' nor '..'`
 const namePattern = /^[A-Za-z0-9._-]+$/
 /** Characters of a refused value that an error repeats: a caller's megabyte is not worth sending back. */
 const ECHO_CHARACTERS_MAX = 100
@@ -17,6 +18,12 @@ const ECHO_CHARACTERS_MAX = 100
 export function checkTopicName(name: string): void {
   const isValid = namePattern.test(name) && name.length <= limits.nameBytesMax && name !== '.' && name !== '..'
   if (!isValid) throw new BrokerError('NAME_INVALID', { field: 'name', value: echo(name), rule: NAME_RULE })
+}
+
+/** @throws BrokerError NAME_INVALID */
+export function checkProducerId(id: string): void {
+  if (namePattern.test(id) && id.length <= limits.nameBytesMax) return
+  throw new BrokerError('NAME_INVALID', { field: 'producer_id', value: echo(id), rule: PRODUCER_RULE })
 }
 
 /** @throws BrokerError FIELD_RANGE */

@@ -4,7 +4,8 @@
  *
  * Order of use: gather (any number) → encode → seal → [write, sync] → commit or rollback → reset. From encode on the next
  * group may be gathered by another encoder, on the same logs.
- * Offsets are given while gathering: the order of arrival is the order of the partition.
+ * Offsets are given while gathering: the order of arrival is the order of the partition. A duplicate is gathered with the
+ * offset of its original, and nothing of it is written.
  *
  *   logs[0] ─▶ batch ─▶ batch ─▶ …        one chain of batches for each partition of the group
  *                │
@@ -16,17 +17,21 @@ import { grownFloat64, grownInt32, grownUint16, grownUint32, grownUint8 } from '
 import { limits } from '../model/limits.ts'
 import { RESULT_BYTES } from '../model/requests.ts'
 import { BATCH_HEADER_BYTES, recordBytes, sealBatch, writeRecord } from '../wire/batch/encode.ts'
+import { EncodedRuns } from './encoded-runs.ts'
 import {
   DirectoryEntry,
   ENTRY_BYTES,
   GROUP_HEADER_BYTES,
+  PRODUCER_RUN_BYTES,
   RUN_ROLLS,
   groupBytes,
   sealGroup,
   writeEntry
 } from './group-format.ts'
+import { GroupProducers } from './group-producers.ts'
 import type { TopicLogs } from './log-table.ts'
 import { STAGED_NUMBERS, type PartitionLog } from './partition-log.ts'
+import { NEW_RECORD, type RequestSequences } from './request-sequences.ts'
 
 const NONE = -1
 const TWO_32 = 0x1_0000_0000
@@ -56,7 +61,11 @@ export class GroupEncoder {
   #recordNext = new Int32Array(FIRST_RECORDS)
   #recordPartition = new Uint32Array(FIRST_RECORDS)
   #recordOffset = new Float64Array(FIRST_RECORDS)
+  #recordIsDuplicate = new Uint8Array(FIRST_RECORDS)
+  /** Gathered, duplicates included. */
   recordCount = 0
+  duplicateCount = 0
+  readonly #producers = new GroupProducers()
 
   #batchRecords = new Uint32Array(FIRST_BATCHES)
   #batchHead = new Int32Array(FIRST_BATCHES)
@@ -74,12 +83,7 @@ export class GroupEncoder {
   /** key + value bytes gathered. */
   payloadBytes = 0
 
-  /** Runs of the group after encode: place in `#logs`, base, position, bytes. */
-  #runLog = new Uint32Array(FIRST_BATCHES)
-  #runBase = new Float64Array(FIRST_BATCHES)
-  #runPosition = new Uint32Array(FIRST_BATCHES)
-  #runBytes = new Uint32Array(FIRST_BATCHES)
-  #encodedRuns = 0
+  readonly #encoded = new EncodedRuns()
   /** Receive time of the encoded group; −1: not encoded yet. */
   receiveMs = NONE
   /** Captured state of each log of the encoded group. */
@@ -90,7 +94,11 @@ export class GroupEncoder {
   }
 
   get directoryBytes(): number {
-    return this.#runCount * ENTRY_BYTES
+    return this.#runCount * ENTRY_BYTES + this.#producers.count * PRODUCER_RUN_BYTES
+  }
+
+  get producerRunCount(): number {
+    return this.#producers.count
   }
 
   get totalBytes(): number {
@@ -100,9 +108,10 @@ export class GroupEncoder {
   /**
    * Takes `count` records in ring layout from source[at…]; they must stay there until encode.
    * The main thread checked their form, and every partition is below topic.partitionCount.
+   * @param sequences just checked for these very records; absent: they have none.
    * @returns the index of the first of them; their results are asked for by index.
    */
-  gather(topic: TopicLogs, source: Buffer, at: number, count: number): number {
+  gather(topic: TopicLogs, source: Buffer, at: number, count: number, sequences?: RequestSequences): number {
     const first = this.recordCount
     if (first + count > this.#recordAt.length) this.#growRecords(first + count)
     const sourceIndex = this.#sourceIndex(source)
@@ -118,9 +127,23 @@ export class GroupEncoder {
       this.#recordAt[record] = position
       this.#recordNext[record] = NONE
       this.#recordPartition[record] = partition
-      this.payloadBytes += valueLength + (keyLength > 0 ? keyLength : 0)
-      this.#place(topic.logs[partition] ?? topic.log(partition), record, keyLength, valueLength)
+      this.#recordIsDuplicate[record] = 0
       position = valueAt + 4 + valueLength + 12
+      const original = sequences === undefined ? NEW_RECORD : (sequences.offsets[record - first] as number)
+      if (original !== NEW_RECORD) {
+        this.#recordIsDuplicate[record] = 1
+        this.#recordOffset[record] = original
+        this.duplicateCount++
+        continue
+      }
+      const log = topic.logs[partition] ?? topic.log(partition)
+      this.payloadBytes += valueLength + (keyLength > 0 ? keyLength : 0)
+      this.#place(log, record, keyLength, valueLength)
+      if (sequences === undefined) continue
+      const batch = this.#lastBatch[log.groupPlace] as number
+      const beginsEntry = this.#batchRolls[batch] === 1 && this.#batchRecords[batch] === 1
+      const high = view.getInt32(position - 8)
+      this.#producers.accept(log, sequences.producer, high, view.getUint32(position - 4), beginsEntry)
     }
     this.recordCount = first + count
     return first
@@ -199,8 +222,7 @@ export class GroupEncoder {
     const bodyAt = directoryAt + this.directoryBytes
     let position = bodyAt
     this.receiveMs = receiveMs
-    this.#encodedRuns = 0
-    if (this.#runCount > this.#runLog.length) this.#growRuns()
+    this.#encoded.begin(this.#runCount)
     if (this.#states.length < this.#logs.length * STAGED_NUMBERS) {
       this.#states = new Float64Array(this.#firstBatch.length * STAGED_NUMBERS)
     }
@@ -210,11 +232,7 @@ export class GroupEncoder {
         batch = this.#encodeRun(i, batch, target, position, seed)
         this.#entry.position = position - at
         directoryAt = writeEntry(target, directoryAt, this.#entry)
-        const run = this.#encodedRuns++
-        this.#runLog[run] = i
-        this.#runBase[run] = this.#entry.baseOffset
-        this.#runPosition[run] = position - at
-        this.#runBytes[run] = this.#entry.bytes
+        this.#encoded.add(i, this.#entry.baseOffset, position - at, this.#entry.bytes)
         position += this.#entry.bytes
       }
     }
@@ -281,6 +299,7 @@ export class GroupEncoder {
     entry.nextOffset = entry.baseOffset + entry.recordCount
     entry.bytes = position - at
     entry.checksum = checksum
+    entry.producers = this.#producers.take(logIndex, entry.nextOffset)
     return batch
   }
 
@@ -301,18 +320,7 @@ export class GroupEncoder {
    * @param slot ordinal, @param groupPosition in the slot, @param memoryPlace of the group in the encode buffer or −1.
    */
   commit(slot: number, groupPosition: number, memoryPlace: number): void {
-    for (let run = 0; run < this.#encodedRuns; run++) {
-      const log = this.#logs[this.#runLog[run] as number] as PartitionLog
-      const position = this.#runPosition[run] as number
-      const memoryAt = memoryPlace === NONE ? NONE : memoryPlace + position
-      log.runs.add(
-        this.#runBase[run] as number,
-        slot,
-        groupPosition + position,
-        this.#runBytes[run] as number,
-        memoryAt
-      )
-    }
+    this.#encoded.index(this.#logs, slot, groupPosition, memoryPlace)
     for (let i = 0; i < this.#logs.length; i++) (this.#logs[i] as PartitionLog).commit(this.#states, i * STAGED_NUMBERS)
   }
 
@@ -331,7 +339,7 @@ export class GroupEncoder {
       view.setUint32(position, this.#recordPartition[record] as number)
       view.setUint32(position + 4, high)
       view.setUint32(position + 8, offset - high * TWO_32)
-      view.setUint8(position + 12, 0)
+      view.setUint8(position + 12, this.#recordIsDuplicate[record] as number)
       position += RESULT_BYTES
     }
     return position
@@ -351,7 +359,8 @@ export class GroupEncoder {
     this.#runCount = 0
     this.#bodyBytes = 0
     this.payloadBytes = 0
-    this.#encodedRuns = 0
+    this.duplicateCount = 0
+    this.#producers.reset()
   }
 
   #sourceIndex(source: Buffer): number {
@@ -369,6 +378,7 @@ export class GroupEncoder {
     this.#recordNext = grownInt32(this.#recordNext, capacity)
     this.#recordPartition = grownUint32(this.#recordPartition, capacity)
     this.#recordOffset = grownFloat64(this.#recordOffset, capacity)
+    this.#recordIsDuplicate = grownUint8(this.#recordIsDuplicate, capacity)
   }
 
   #growBatches(): void {
@@ -380,13 +390,5 @@ export class GroupEncoder {
     this.#batchBytes = grownUint32(this.#batchBytes, capacity)
     this.#batchBase = grownFloat64(this.#batchBase, capacity)
     this.#batchRolls = grownUint8(this.#batchRolls, capacity)
-  }
-
-  #growRuns(): void {
-    const capacity = Math.max(this.#runCount, this.#runLog.length * 2)
-    this.#runLog = new Uint32Array(capacity)
-    this.#runBase = new Float64Array(capacity)
-    this.#runPosition = new Uint32Array(capacity)
-    this.#runBytes = new Uint32Array(capacity)
   }
 }

@@ -83,6 +83,29 @@ export class LogTable {
     this.#topics.delete(firstHandle)
   }
 
+  /** Producers that main has forgotten. */
+  forgetProducers(numbers: readonly number[]): void {
+    for (const log of this.#openLogs()) log.forgetProducers(numbers)
+  }
+
+  /**
+   * Drops what recovery found of producers that main does not know any more, and of all in partitions that no topic
+   * has: their handles are never written again.
+   */
+  keepProducers(isKnown: (number: number) => boolean): void {
+    for (const log of this.#openLogs()) log.keepProducers(isKnown)
+    for (const log of this.#unclaimed.values()) log.keepProducers(() => false)
+  }
+
+  /** Logs of open topics. */
+  openLogs(): PartitionLog[] {
+    return [...this.#openLogs()]
+  }
+
+  *#openLogs(): Generator<PartitionLog> {
+    for (const { logs } of this.#topics.values()) for (const log of logs) if (log !== undefined) yield log
+  }
+
   /** Handles with data whose topic nobody opened. Tombstones of deleted topics are among them. */
   unclaimedHandles(): number[] {
     return [...this.#unclaimed.keys()]

@@ -9,6 +9,8 @@
  */
 import { assert } from '../base/assert.ts'
 import { limits } from '../model/limits.ts'
+import type { ProducerRun } from './group-format.ts'
+import { ProducerSequences } from './producer-sequences.ts'
 import { RunIndex } from './run-index.ts'
 
 /** Numbers of one captured state. */
@@ -44,6 +46,9 @@ export class PartitionLog {
   #stagedSegmentCount = 1
   #stagedActiveBytes = 0
   #stagedActiveBase = 0
+
+  /** Idempotent producers by number, staged sequences included; null: none. */
+  #producers: Map<number, ProducerSequences> | null = null
 
   /** Place in the group being gathered, or −1: the encoder's mark, kept here to spare a map. */
   groupPlace = -1
@@ -120,6 +125,56 @@ export class PartitionLog {
     this.#stagedSegmentCount = this.segmentCount
     this.#stagedActiveBytes = this.#activeBytes
     this.#stagedActiveBase = this.#activeBase
+    // All of them: a rollback is rare, and a list of those with something staged would cost every record.
+    for (const [number, sequences] of this.#producers ?? [])
+      if (sequences.rollback(this.highWatermark)) this.#producers?.delete(number)
+  }
+
+  /** The sequences of a producer; null: it has none here. */
+  producer(number: number): ProducerSequences | null {
+    return this.#producers?.get(number) ?? null
+  }
+
+  /** Producers with sequences here, by number. */
+  producers(): Iterable<[number, ProducerSequences]> {
+    return this.#producers ?? []
+  }
+
+  /** A record with that sequence (high i32, low u32) was staged at `offset`. The caller has judged it. */
+  acceptSequence(producer: number, high: number, low: number, offset: number): void {
+    this.#producers ??= new Map()
+    let sequences = this.#producers.get(producer)
+    if (sequences === undefined) {
+      sequences = new ProducerSequences(high, low)
+      this.#producers.set(producer, sequences)
+    }
+    assert(sequences.relativeOf(high, low) === sequences.next, 'accepted sequences have no gaps')
+    sequences.accept(1, offset, this.highWatermark)
+  }
+
+  forgetProducers(numbers: readonly number[]): void {
+    if (this.#producers === null) return
+    for (const number of numbers) this.#producers.delete(number)
+  }
+
+  /** Forgets the producers that are not wanted any more. */
+  keepProducers(isKept: (number: number) => boolean): void {
+    for (const number of this.#producers?.keys() ?? []) if (!isKept(number)) this.#producers?.delete(number)
+  }
+
+  /** Takes over the producer runs of a run found at recovery. */
+  recoverProducers(runs: readonly ProducerRun[]): void {
+    for (const { producerId, sequenceHigh, sequenceLow, count, baseOffset } of runs) {
+      this.#producers ??= new Map()
+      const high = sequenceHigh | 0
+      let sequences = this.#producers.get(producerId)
+      // What does not follow on begins anew: the window never spans a gap.
+      if (sequences === undefined || sequences.relativeOf(high, sequenceLow) !== sequences.next) {
+        sequences = new ProducerSequences(high, sequenceLow)
+        this.#producers.set(producerId, sequences)
+      }
+      sequences.accept(count, baseOffset, this.highWatermark)
+    }
   }
 
   /** Takes over a run found at recovery: already durable. The caller indexes it. */

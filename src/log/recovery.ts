@@ -344,6 +344,7 @@ export function replayEntry(entry: DirectoryEntry, ordinal: number, base: number
   log.runs.add(entry.baseOffset, ordinal, base + entry.position, entry.bytes, -1)
   if (entry.kind === entryKinds.quarantined) log.runs.quarantineLast()
   log.recoverRun(entry.nextOffset, entry.bytes, (entry.flags & RUN_ROLLS) !== 0)
+  log.recoverProducers(entry.producers)
 }
 
 /** The footer of a slot from the groups found in it, those up to `lastGroup`. */

@@ -68,7 +68,10 @@ export const errorTable = {
   METHOD_NOT_ALLOWED: spec(113, 405, 'bad request', '{method} is not allowed on {path}: allowed is {allow}', {
     kafka: 42
   }),
-  FEATURE_LATER: spec(114, 400, 'bad request', '{feature} is not available in this version', { kafka: 35 }),
+  PRODUCER_NOT_FOUND: spec(115, 404, 'not found', "no producer id '{producer}'", { kafka: 49 }),
+  SEQUENCE_INVALID: spec(116, 400, 'bad request', 'records[{index}].sequence {problem}; nothing was written', {
+    kafka: 87
+  }),
 
   DISK_FULL: spec(
     201,
@@ -111,6 +114,20 @@ export const errorTable = {
     kafka: 56,
     retry: 'same'
   }),
+  SEQUENCE_GAP: spec(
+    210,
+    400,
+    'bad request',
+    "sequence gap of producer id '{producer}' in partition {partition}: expected {expected}, got {got}; nothing was written",
+    { kafka: 45 }
+  ),
+  SEQUENCE_TOO_LOW: spec(
+    211,
+    400,
+    'bad request',
+    "sequence too low of producer id '{producer}' in partition {partition}: expected {expected}, got {got}, which is not among the last {window} accepted; nothing was written",
+    { kafka: 46 }
+  ),
 
   HOST_REFUSED: spec(
     301,
@@ -118,6 +135,14 @@ export const errorTable = {
     'forbidden',
     "host '{host}' is not served without authentication: use a loopback name or --allowed-host",
     { kafka: 31 }
+  ),
+  PRODUCER_OWNED: spec(302, 403, 'forbidden', "producer id '{producer}' belongs to another key", { kafka: 31 }),
+  PRODUCERS_TOO_MANY: spec(
+    303,
+    400,
+    'bad request',
+    "producer id '{producer}' would be one more than the {limit} that {whose}; forget some, or wait until idle ones are",
+    { kafka: 44 }
   ),
 
   FRAME_INVALID: spec(601, 400, 'decode', '{problem}', { kafka: 42 }),

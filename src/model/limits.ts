@@ -25,6 +25,15 @@ export const limits = {
   batchBytesTarget: 256 * 1024,
   /** A group takes no further request once it has this many bytes: what one write and one sync carry well (measured). */
   groupBytesTarget: 2 * 1024 * 1024,
+  /** Producer ids of one key, and of all keys together (spec 4.1). */
+  producersPerOwnerMax: 10_000,
+  producersTotalMax: 100_000,
+  /** Sequences of a producer in a partition that are known as duplicates: the last so many (seed). */
+  producerWindow: 128,
+  /** A producer id that was not used for so long is forgotten (seed: 7 days). */
+  producerIdleMs: 7 * 24 * 60 * 60 * 1000,
+  /** Between two times that the store is told when producers were used last: little beside the days above. */
+  producerSweepMs: 60_000,
   /** Requests in progress on one ES01 connection (seed). */
   connectionRequestsMax: 32,
   /** Answers that the client of an ES01 connection has not taken, before no more of its requests are: a few writes' worth. */
@@ -55,6 +64,8 @@ export const limits = {
   ringFrameShare: 4,
   /** Such frames together may hold this part of the request memory beside it, so that a few large ones leave room for the many small. */
   movedFrameShare: 4,
+  /** Copies of produces that wait for their producer id's turn: together one part in this many of requestMemoryBytes, beside it. */
+  heldRequestShare: 4,
   /** Depth of nested values in a JSON body: a bound of time and memory, far above any real document. */
   jsonDepthMax: 512,
   /** Bytes of one reply chunk in a reply ring. */

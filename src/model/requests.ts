@@ -3,6 +3,7 @@
  * The hot calls are callbacks on long-lived objects, not promises: one produce makes no closure.
  */
 import type { BrokerError } from './errors.ts'
+import type { ProducerDescription } from './producer.ts'
 import type { TopicConfig, TopicConfigPatch, TopicDescription } from './topic.ts'
 
 /**
@@ -14,6 +15,8 @@ import type { TopicConfig, TopicConfigPatch, TopicDescription } from './topic.ts
  */
 export interface RecordSource {
   readonly count: number
+  /** The producer id that the request names, unchecked, or null. Sequences count only together with one. */
+  readonly producerId: string | null
   /** Bytes of all records in ring layout. */
   readonly ringBytes: number
   /** key + value bytes of record i. */
@@ -25,6 +28,10 @@ export interface RecordSource {
   partitionOf(i: number): number
   /** FNV-1a 64 of the key modulo `partitionCount`, or −1 if the record has no key. */
   hashKeyOf(i: number, partitionCount: number): number
+  /** Sequence of record i: bits 32 to 63, as i32. With the low half 0, −2^31 means that it has none. */
+  sequenceHighOf(i: number): number
+  /** Bits 0 to 31, as u32. */
+  sequenceLowOf(i: number): number
   /** Bytes of record i in ring layout. */
   ringBytesOf(i: number): number
   /** Writes record i in ring layout at target[at…]. @returns the position after it. */
@@ -44,6 +51,11 @@ export interface ProduceCaller {
    */
   onProduced(bytes: Buffer, start: number, count: number): void
   onProduceFailed(error: BrokerError): void
+  /**
+   * Of a request that was `held`, once, before its answer: it is on all its rings, or refused. What is submitted from
+   * here on comes after it in its partitions.
+   */
+  onDispatched?(): void
 }
 
 /** How the shard encodes the answer of a read. */
@@ -75,8 +87,10 @@ export interface ReadCaller {
 /**
  * taken: the caller will hear. full: a ring has no room; nothing was taken; submit again after whenRoom called back.
  * A refusal (unknown topic, bad partition…) is `taken` too: it comes as onProduceFailed or onReadFailed.
+ * held: taken, and copied, but not dispatched yet: onDispatched says when. A caller whose requests must keep their
+ * order submits no further ones to that topic until then. Requests without a producer id are never held.
  */
-export const submitOutcomes = { taken: 0, full: 1 } as const
+export const submitOutcomes = { taken: 0, full: 1, held: 2 } as const
 export type SubmitOutcome = (typeof submitOutcomes)[keyof typeof submitOutcomes]
 
 export interface CreateTopicRequest {
@@ -107,6 +121,11 @@ export interface Broker {
   whenRoom(callback: () => void): void
   /** Registers a hook that runs after each delivery of replies: gateways write their gathered answers there. */
   onDelivered(hook: () => void): void
+
+  /** Every producer id with what it has in which partition, durable; by id, then topic and partition. */
+  listProducers(): Promise<ProducerDescription[]>
+  /** Its next use starts afresh. @throws BrokerError PRODUCER_NOT_FOUND */
+  forgetProducer(id: string): Promise<void>
 
   topicCount(): number
   readiness(): Readiness

@@ -5,15 +5,16 @@
 import { MessageChannel, Worker, type MessagePort } from 'node:worker_threads'
 import { siblingModule } from '../base/module-url.ts'
 import { BrokerError, errorCodeOf, type ErrorDetails } from '../model/errors.ts'
-import { limits } from '../model/limits.ts'
 import { Bell, createBell } from '../ring/bell.ts'
 import { createCommitCell } from '../ring/commit-cell.ts'
 import { RingConsumer, RingProducer, createRing } from '../ring/spsc-ring.ts'
 import { packMessage, unpackMessage } from '../wire/msgpack.ts'
+import { write64 } from '../wire/primitives/u64.ts'
 import { createCounters, readCounters, type ShardCounters } from '../wire/shard/counters.ts'
 import {
   DESCRIBE_BYTES,
   OVERSIZED_BYTES,
+  PRODUCERS_BYTES,
   PRODUCE_HEADER_BYTES,
   READ_BYTES,
   REPLY_BODY_AT,
@@ -52,6 +53,17 @@ export interface ProduceFrame {
   readonly recordsAt: number
   /** Memory of its own that moves to the shard; null: the frame lies in the ring. */
   readonly memory: ArrayBuffer | null
+}
+
+/** What stands before the records of a PRODUCE, or before the runs of a CHECK. */
+export interface ProduceHead {
+  readonly isCheck: boolean
+  readonly firstHandle: number
+  /** Records or runs, and their bytes. */
+  readonly count: number
+  readonly bytes: number
+  /** Producer number; 0: none. */
+  readonly producer: number
 }
 
 export class ShardLink {
@@ -159,30 +171,26 @@ export class ShardLink {
     return { buffer: Buffer.from(memory), recordsAt: PRODUCE_HEADER_BYTES, memory }
   }
 
-  /** Completes a produce whose records are in place. The shard sees it after publish(). */
-  endProduce(
-    frame: ProduceFrame,
-    firstHandle: number,
-    count: number,
-    recordsBytes: number,
-    request: PendingRequest
-  ): void {
+  /** Completes a frame whose body is in place. The shard sees it after publish(). */
+  endProduce(frame: ProduceFrame, head: ProduceHead, request: PendingRequest): void {
     const { buffer } = frame
     const at = frame.recordsAt - PRODUCE_HEADER_BYTES
     const id = this.pending.add(request)
-    request.endPosition = this.requests.position()
-    buffer.writeUInt32BE(requestTypes.produce << 24, at)
+    // A check writes nothing: after a death it is known that nothing was written.
+    request.endPosition = head.isCheck ? -1 : this.requests.position()
+    buffer.writeUInt32BE((head.isCheck ? requestTypes.check : requestTypes.produce) << 24, at)
     buffer.writeUInt32BE(id, at + 4)
-    buffer.writeUInt32BE(firstHandle, at + 8)
-    buffer.writeUInt32BE(count, at + 12)
-    buffer.writeUInt32BE(recordsBytes, at + 16)
+    buffer.writeUInt32BE(head.firstHandle, at + 8)
+    buffer.writeUInt32BE(head.count, at + 12)
+    buffer.writeUInt32BE(head.bytes, at + 16)
+    write64(buffer, at + 20, head.producer)
     if (frame.memory !== null) {
       // The memory is posted before its ring entry is published: the shard finds it there (architecture, Rings).
       this.#oversized.postMessage(frame.memory, [frame.memory])
       const entry = this.requests.buffer
       entry.writeUInt32BE(requestTypes.oversized << 24, this.#reservedAt)
       entry.writeUInt32BE(id, this.#reservedAt + 4)
-      entry.writeUInt32BE(PRODUCE_HEADER_BYTES + recordsBytes, this.#reservedAt + 8)
+      entry.writeUInt32BE(PRODUCE_HEADER_BYTES + head.bytes, this.#reservedAt + 8)
     }
     this.#isDirty = true
   }
@@ -223,6 +231,15 @@ export class ShardLink {
     buffer.writeUInt32BE(this.pending.add(request), at + 4)
     buffer.writeUInt32BE(firstHandle, at + 8)
     buffer.writeUInt32BE(partitionCount, at + 12)
+    return true
+  }
+
+  /** Asks for what every producer has on this shard. @returns false: no room in the reads ring; nothing was asked. */
+  sendListProducers(request: PendingRequest): boolean {
+    const at = this.#reserveRead(PRODUCERS_BYTES)
+    if (at < 0) return false
+    this.reads.buffer.writeUInt32BE(requestTypes.producers << 24, at)
+    this.reads.buffer.writeUInt32BE(this.pending.add(request), at + 4)
     return true
   }
 
@@ -345,6 +362,3 @@ function failureOf(bytes: Buffer, start: number, end: number): BrokerError {
     written: writtenOf(bytes[start + 10] as number)
   })
 }
-
-/** Topics of one control message: keeps it far below a quarter of the control ring. */
-export const CONTROL_TOPICS_MAX = Math.min(500, limits.topicsMax)

@@ -14,7 +14,8 @@ import type { ControlMessage, ShardEvent, ShardTopic } from '../wire/shard/messa
 import type { ShardStart } from '../wire/shard/start.ts'
 import { describeDeath, isOperatorsBusiness } from './shard-death.ts'
 import { SlotFiller } from './slot-filler.ts'
-import { CONTROL_TOPICS_MAX, ShardLink } from './shard-link.ts'
+import { openShard } from './open-shard.ts'
+import { ShardLink } from './shard-link.ts'
 
 /** Bytes of replies that one delivery takes from a ring before the event loop gets a turn. */
 const DELIVERY_BYTES = 2 * 1024 * 1024
@@ -47,8 +48,9 @@ export interface ShardSetOptions {
   readonly newestSlots: ReadonlyMap<number, number>
   /** A slot is durable: to be kept where the journal is not. */
   readonly onSlotOpened: (shard: number, sequence: number) => void
-  /** The topics that exist now: opened on every shard that starts. */
+  /** The topics and the numbers of the producers that exist now: every shard that starts is told them. */
   readonly topics: () => ShardTopic[]
+  readonly producers: () => number[]
   /** False for a handle that neither a topic nor a deleted topic ever had. */
   readonly isKnownHandle: (handle: number) => boolean
   readonly logger: Logger
@@ -241,19 +243,7 @@ export class ShardSet {
   }
 
   async #openTopics(state: ShardState, link: ShardLink): Promise<void> {
-    // Each part is taken from the topics as they are when it is sent, so that it cannot undo a change sent since the
-    // last one. Opening is repeatable: a topic made meanwhile may be opened twice.
-    for (let last = 0; ;) {
-      const part = this.#options
-        .topics()
-        .filter(topic => topic.firstHandle > last)
-        .sort((a, b) => a.firstHandle - b.firstHandle)
-        .slice(0, CONTROL_TOPICS_MAX)
-      if (part.length === 0) break
-      last = part.at(-1)?.firstHandle ?? last
-      await link.control(id => ({ kind: 'open', id, topics: part }))
-    }
-    await link.control(id => ({ kind: 'opened', id }))
+    await openShard(link, this.#options)
     if (state.link !== link) return
     state.isReady = true
     state.red = null

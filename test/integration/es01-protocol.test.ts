@@ -89,7 +89,11 @@ test('a request that cannot be carried out', async t => {
       /^bad request: record 1 has 8388609 .* limit of 8388608.*nothing was written/
     ],
     ['100,001 records', produce(Array.from({ length: 100_001 }, () => good)), /^bad request: .*100001.*100000/],
-    ['a producer id, which comes later', produce([good], 'strict', 'p'), /^bad request: producer_id/],
+    [
+      'a producer id without sequences',
+      produce([good], 'strict', 'p'),
+      /^bad request: records\[0\]\.sequence is missing/
+    ],
     ['an empty payload', encodeFrame(0, opcodes.produce, Buffer.alloc(0)), /^decode: /],
     ['a topic longer than the payload', encodeFrame(0, opcodes.consume, u16(500)), /^decode: /],
     [

@@ -215,9 +215,9 @@ onBothEngines(
       ['an object for records', '{"records":{}}', 'FIELD_INVALID', ['records']],
       ['a list for a body', '[]', 'FIELD_INVALID', ['body']],
       [
-        'a producer id, which comes later',
-        `{"producer_id":"p","records":[{"value":"v","sequence":0}]}`,
-        'FEATURE_LATER',
+        'a producer id that is no text',
+        `{"producer_id":7,"records":[{"value":"v","sequence":0}]}`,
+        'FIELD_INVALID',
         ['producer_id']
       ],
       ['a body cut short', `{"records":[${good},{"value":"v"`, 'BODY_NOT_JSON', []],

@@ -7,6 +7,7 @@ import type { Clock } from '../../src/base/clock.ts'
 import type { Disk } from '../../src/disk/disk.ts'
 import { readOutcomes, type LogReader } from '../../src/log/log-reader.ts'
 import type { PartitionLog } from '../../src/log/partition-log.ts'
+import { RequestSequences } from '../../src/log/request-sequences.ts'
 import { ShardLog, type ShardLogOptions } from '../../src/log/shard-log.ts'
 import { RESULT_BYTES } from '../../src/model/requests.ts'
 import { RecordCursor, batchStatus } from '../../src/wire/batch/view.ts'
@@ -17,12 +18,16 @@ export interface TestRecord {
   readonly key: Buffer | null
   /** Empty is stored as null and reads as empty. */
   readonly value: Buffer
+  /** Absent: none. */
+  readonly sequence?: bigint
 }
 
 /** One produce request: all records go to partitions of one topic. */
 export interface TestRequest {
   readonly firstHandle: number
   readonly records: readonly TestRecord[]
+  /** Number of the producer whose sequences they have; absent: none. */
+  readonly producer?: number
 }
 
 /** A clock that stands until it is moved; may be moved back. */
@@ -67,7 +72,7 @@ export function textRecord(partition: number, key: string | null, value: string)
 /** Records in the ring layout of model/requests.ts. */
 export function ringLayout(records: readonly TestRecord[]): Buffer {
   return Buffer.concat(
-    records.map(({ partition, key, value }) => {
+    records.map(({ partition, key, value, sequence }) => {
       const keyBytes = key?.length ?? 0
       const bytes = Buffer.alloc(20 + keyBytes + value.length)
       bytes.writeInt32BE(key === null ? -1 : keyBytes, 0)
@@ -75,27 +80,40 @@ export function ringLayout(records: readonly TestRecord[]): Buffer {
       bytes.writeUInt32BE(value.length, 4 + keyBytes)
       value.copy(bytes, 8 + keyBytes)
       bytes.writeUInt32BE(partition, 8 + keyBytes + value.length)
-      bytes.writeBigInt64BE(-(2n ** 63n), 12 + keyBytes + value.length)
+      bytes.writeBigInt64BE(sequence ?? -(2n ** 63n), 12 + keyBytes + value.length)
       return bytes
     })
   )
 }
 
-/** Gathers requests as one group. @returns for each request the index of its first record. */
+/** Gathers requests as one group; those of a producer are checked first, as a shard does. @throws BrokerError SEQUENCE_GAP, SEQUENCE_TOO_LOW @returns for each request the index of its first record. */
 export function gather(log: ShardLog, requests: readonly TestRequest[]): number[] {
-  return requests.map(({ firstHandle, records }) => {
+  return requests.map(({ firstHandle, records, producer }) => {
     const topic = log.table.topic(firstHandle)
     if (topic === undefined) throw new RangeError(`no topic with first handle ${firstHandle} is open`)
-    return log.encoder.gather(topic, ringLayout(records), 0, records.length)
+    const source = ringLayout(records)
+    if (producer === undefined) return log.encoder.gather(topic, source, 0, records.length)
+    const sequences = new RequestSequences()
+    const fault = sequences.check(topic, producer, source, 0, records.length)
+    if (fault !== null) throw new BrokerError(fault.code, fault.details)
+    return log.encoder.gather(topic, source, 0, records.length, sequences)
   })
 }
 
-/** The offsets of all gathered records, in order of arrival. */
-export function gatheredOffsets(log: ShardLog): number[] {
+/** The results of all gathered records, in order of arrival. */
+export function gatheredResults(log: ShardLog): { offset: number; isDuplicate: boolean }[] {
   const count = log.encoder.recordCount
   const results = Buffer.alloc(count * RESULT_BYTES)
   log.encoder.writeResults(0, count, results, 0)
-  return Array.from({ length: count }, (_, i) => Number(results.readBigUInt64BE(i * RESULT_BYTES + 4)))
+  return Array.from({ length: count }, (_, i) => {
+    const offset = Number(results.readBigUInt64BE(i * RESULT_BYTES + 4))
+    return { offset, isDuplicate: results[i * RESULT_BYTES + 12] === 1 }
+  })
+}
+
+/** Their offsets. */
+export function gatheredOffsets(log: ShardLog): number[] {
+  return gatheredResults(log).map(result => result.offset)
 }
 
 /** One durable group: gather, write, sync, publish. @returns the offsets in order of arrival. */

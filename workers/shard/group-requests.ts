@@ -12,13 +12,15 @@ export class GroupRequests {
   readonly #ids: number[] = []
   readonly #firsts: number[] = []
   readonly #counts: number[] = []
+  readonly #holdDuplicates: boolean[] = []
 
   get count(): number {
     return this.#ids.length
   }
 
-  /** A request whose `count` records were gathered from index `first` on. */
-  add(id: number, first: number, count: number): void {
+  /** A request whose `count` records were gathered from index `first` on. @param holdsDuplicates some are in the log, or in a group under way. */
+  add(id: number, first: number, count: number, holdsDuplicates: boolean): void {
+    this.#holdDuplicates.push(holdsDuplicates)
     this.#ids.push(id)
     this.#firsts.push(first)
     this.#counts.push(count)
@@ -34,13 +36,18 @@ export class GroupRequests {
     }
   }
 
+  /** Fails every request. One with duplicates may have records in the log that another request wrote: it is not told no. */
   failAll(replies: ReplyWriter, error: { code: ErrorCode; details: ErrorDetails; written: Written }): void {
-    for (const id of this.#ids) replies.fail(id, error.code, error.details, error.written)
+    for (let i = 0; i < this.#ids.length; i++) {
+      const written = error.written === 'no' && this.#holdDuplicates[i] === true ? 'unknown' : error.written
+      replies.fail(this.#ids[i] ?? 0, error.code, error.details, written)
+    }
   }
 
   clear(): void {
     this.#ids.length = 0
     this.#firsts.length = 0
     this.#counts.length = 0
+    this.#holdDuplicates.length = 0
   }
 }

@@ -45,6 +45,8 @@ export class ShardLoop {
   /** Bytes of spare slots asked for and not yet there. */
   #askedBytes = 0
   #slotsSeen = -1
+  /** Told at the start, until all topics are opened. */
+  readonly #knownProducers = new Set<number>()
   /** Sequence reported last. */
   #newestSlot = 0
 
@@ -90,7 +92,15 @@ export class ShardLoop {
       case 'open':
         for (const topic of message.topics) log.table.open(topic)
         break
+      case 'producers-known':
+        for (const number of message.numbers) this.#knownProducers.add(number)
+        break
+      case 'producers-forgotten':
+        log.table.forgetProducers(message.numbers)
+        break
       case 'opened': {
+        log.table.keepProducers(number => this.#knownProducers.has(number))
+        this.#knownProducers.clear()
         const handles = log.table.unclaimedHandles()
         if (handles.length > 0) replies.event({ kind: 'unclaimed', handles: handles.slice(0, UNCLAIMED_MAX) })
         break

@@ -20,17 +20,27 @@ import type { GroupEncoder } from '../../src/log/group-encoder.ts'
 import type { ShardLog } from '../../src/log/shard-log.ts'
 import type { ErrorCode, ErrorDetails, Written } from '../../src/model/errors.ts'
 import { limits } from '../../src/model/limits.ts'
+import { RequestSequences, type SequenceFault } from '../../src/log/request-sequences.ts'
 import { slotFileNumber } from '../../src/log/slot-files.ts'
 import type { CommitCell } from '../../src/ring/commit-cell.ts'
 import type { RingConsumer } from '../../src/ring/spsc-ring.ts'
 import { counterIndex } from '../../src/wire/shard/counters.ts'
-import { PRODUCE_HEADER_BYTES, requestTypes } from '../../src/wire/shard/messages.ts'
+import { readU64 } from '../../src/wire/primitives/u64.ts'
+import {
+  PRODUCE_HEADER_BYTES,
+  REPLY_HEADER_BYTES,
+  REPLY_LAST,
+  replyTypes,
+  requestTypes
+} from '../../src/wire/shard/messages.ts'
 import { WRITER_BUG, WRITER_DONE, writerFailure } from '../../src/wire/shard/writer.ts'
 import { GroupRequests } from './group-requests.ts'
 import type { ReplyWriter } from './reply-writer.ts'
 
 /** Records of one group beside those of its last frame: what the encoder's tables are sized for. */
 const GROUP_RECORDS_TARGET = 65_536
+/** The same of its producer runs: a directory entry can name 65,535, and one frame adds one at most to each. */
+const GROUP_PRODUCER_RUNS_TARGET = 16_384
 
 /** The disk can no longer be trusted: the thread ends and comes back through recovery (W6). */
 export class ShardPoisoned extends Error {
@@ -65,6 +75,7 @@ export class ProduceGroup {
   #handedOver = new GroupRequests()
   /** Memory of the large frames of the group: given back as soon as it is encoded. */
   readonly #oversized: ArrayBuffer[] = []
+  readonly #sequences = new RequestSequences()
   #largeGroups = 0
   /** The last group was refused by the disk: said once in the log. */
   #isRefusing = false
@@ -102,15 +113,19 @@ export class ProduceGroup {
   #gather(): boolean {
     const { requests, log } = this.#options
     let taken = false
-    while (log.encoder.bodyBytes < limits.groupBytesTarget && log.encoder.recordCount < GROUP_RECORDS_TARGET) {
+    while (
+      log.encoder.bodyBytes < limits.groupBytesTarget &&
+      log.encoder.recordCount < GROUP_RECORDS_TARGET &&
+      log.encoder.producerRunCount < GROUP_PRODUCER_RUNS_TARGET
+    ) {
       const at = requests.next()
       if (at < 0) break
       taken = true
       const type = requests.buffer[at]
-      if (type === requestTypes.produce) this.#take(requests.buffer, at)
+      if (type === requestTypes.produce || type === requestTypes.check) this.#take(requests.buffer, at)
       else if (type === requestTypes.oversized)
         this.#take(this.#receiveOversized(requests.buffer.readUInt32BE(at + 8)), 0)
-      else assert(false, 'a request ring carries produce frames only')
+      else assert(false, 'a request ring carries produce and check frames only')
     }
     return taken
   }
@@ -135,13 +150,33 @@ export class ProduceGroup {
       return
     }
     const count = source.readUInt32BE(at + 12)
-    this.#requests.add(requestId, log.encoder.gather(topic, source, at + PRODUCE_HEADER_BYTES, count), count)
+    const producer = readU64(source, at + 20)
+    const body = at + PRODUCE_HEADER_BYTES
+    if (source[at] === requestTypes.check) {
+      const fault = this.#sequences.checkRuns(topic, producer, source, body, count)
+      if (fault === null) replies.begin(replyTypes.checked, REPLY_LAST, requestId, REPLY_HEADER_BYTES)
+      else this.#refuseSequence(requestId, fault)
+      return
+    }
+    if (producer === 0) this.#requests.add(requestId, log.encoder.gather(topic, source, body, count), count, false)
+    else {
+      // All of it is checked before any of it is staged.
+      const fault = this.#sequences.check(topic, producer, source, body, count)
+      if (fault !== null) return this.#refuseSequence(requestId, fault)
+      const first = log.encoder.gather(topic, source, body, count, this.#sequences)
+      this.#requests.add(requestId, first, count, this.#sequences.duplicateCount > 0)
+    }
     // The writer may be done meanwhile: what it wrote need not wait for the rest of this group.
     this.#finishIfDone()
   }
 
+  #refuseSequence(requestId: number, { code, details }: SequenceFault): void {
+    this.#options.replies.fail(requestId, code, details, 'no')
+  }
+
   #commit(): void {
     const { log, counters, monotonicMs } = this.#options
+    if (log.encoder.batchCount === 0) return this.#answerDuplicates()
     // A new slot is opened only when all of the last one is synced, and no group is encoded over one being written.
     if (!log.fits || !log.fitsBeside) this.#finishHandedOver()
     // A group that fails takes the one gathered since with it: here, and once more below.
@@ -154,6 +189,15 @@ export class ProduceGroup {
     if (this.#requests.count === 0) return
     if (this.#handsOver()) this.#handOver(index)
     else this.#writeHere(index)
+  }
+
+  /** Nothing is to be written. What the originals may lie in is settled first: they share its fate (W3). */
+  #answerDuplicates(): void {
+    this.#freeRing()
+    this.#finishHandedOver()
+    if (this.#requests.count === 0) return
+    this.#requests.acknowledge(this.#options.log.encoder, this.#options.replies)
+    this.#reset()
   }
 
   #handsOver(): boolean {
@@ -224,7 +268,7 @@ export class ProduceGroup {
     if (position < 0) return
     counters[counterIndex.writeNs]! += (monotonicMs() - startMs) * 1e6
     this.#countGroup(log.encoder)
-    this.#unsyncedRecords += log.encoder.recordCount
+    this.#unsyncedRecords += log.encoder.recordCount - log.encoder.duplicateCount
     if (this.#unsyncedRecords >= this.#options.flushEveryRecords) this.syncNow()
     else if (this.syncDueMs === Number.POSITIVE_INFINITY) this.syncDueMs = monotonicMs() + this.#options.flushIntervalMs
     log.publish(index, position)
@@ -315,7 +359,7 @@ export class ProduceGroup {
     this.#isRefusing = false
     counters[counterIndex.groups]! += 1
     counters[counterIndex.journalBytes]! += encoder.totalBytes
-    counters[counterIndex.records]! += encoder.recordCount
+    counters[counterIndex.records]! += encoder.recordCount - encoder.duplicateCount
     counters[counterIndex.recordBytes]! += encoder.payloadBytes
     counters[counterIndex.batches]! += encoder.batchCount
     counters[counterIndex.copiedBytes] = copied.bytes

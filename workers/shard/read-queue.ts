@@ -19,6 +19,7 @@ import {
 } from '../../src/wire/shard/messages.ts'
 import { AnswerWriter } from './answers.ts'
 import { ReadTask, stepOutcomes, type ReadWanted, type StepOutcome } from './read-task.ts'
+import { sendProducers } from './producer-list.ts'
 import type { ReplyWriter } from './reply-writer.ts'
 
 /** Bytes of batches and time that reads get between two groups. */
@@ -78,6 +79,10 @@ export class ReadQueue {
     const requestId = buffer.readUInt32BE(at + 4)
     if (buffer[at] === requestTypes.describe) {
       this.#describe(requestId, buffer.readUInt32BE(at + 8))
+      return
+    }
+    if (buffer[at] === requestTypes.producers) {
+      sendProducers(this.#log.table, this.#replies, requestId)
       return
     }
     const handle = buffer.readUInt32BE(at + 8)

@@ -8,6 +8,7 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { assert, unreachable } from '../../src/base/assert.ts'
 import type { StoreChange, StoreImage } from '../../src/control/store-image.ts'
+import type { Producer } from '../../src/model/producer.ts'
 import type { Topic } from '../../src/model/topic.ts'
 import {
   sqliteCodeOf,
@@ -116,6 +117,16 @@ export class StoreDatabase {
         changedOne(this.#statements.bury.run(change.id))
         changedOne(this.#statements.remove.run(change.id))
         return
+      case 'producer-added':
+        return this.#addProducer(change.producer)
+      case 'producer-used': {
+        const { lastUsedMs, isClaimed, number } = change.producer
+        this.#statements.useProducer.run(lastUsedMs, isClaimed ? 1 : 0, number)
+        return
+      }
+      case 'producer-forgotten':
+        this.#statements.forgetProducer.run(change.number)
+        return
       default:
         unreachable(change)
     }
@@ -127,6 +138,13 @@ export class StoreDatabase {
     const moved = this.#statements.allot.run(id + 1, firstHandle + partitionCount, id, firstHandle)
     assert(moved.changes === 1, 'topic id and handles must be above every one ever allotted')
     this.#statements.create.run(id, name, firstHandle, partitionCount, partitioner, ...configValues(config))
+  }
+
+  /** Replaces a row of that id: main was told that it could not be stored, or it could not be removed. */
+  #addProducer({ number, id, owner, isClaimed, lastUsedMs }: Producer): void {
+    const moved = this.#statements.allotProducer.run(number + 1, number)
+    assert(moved.changes === 1, 'producer number must be above every one ever allotted')
+    this.#statements.addProducer.run(number, id, owner, isClaimed ? 1 : 0, lastUsedMs)
   }
 
   #outcomeOf(cause: unknown, isCommitting: boolean): CommitOutcome {
@@ -163,6 +181,10 @@ interface Statements {
   readonly configure: StatementSync
   readonly bury: StatementSync
   readonly remove: StatementSync
+  readonly allotProducer: StatementSync
+  readonly addProducer: StatementSync
+  readonly useProducer: StatementSync
+  readonly forgetProducer: StatementSync
 }
 
 function prepareStatements(database: DatabaseSync): Statements {
@@ -185,6 +207,12 @@ function prepareStatements(database: DatabaseSync): Statements {
       `INSERT INTO tombstones (id, name, first_handle, partition_count)
        SELECT id, name, first_handle, partition_count FROM topics WHERE id = ?`
     ),
-    remove: database.prepare('DELETE FROM topics WHERE id = ?')
+    remove: database.prepare('DELETE FROM topics WHERE id = ?'),
+    allotProducer: database.prepare('UPDATE state SET next_producer_number = ? WHERE next_producer_number <= ?'),
+    addProducer: database.prepare(
+      'INSERT OR REPLACE INTO producers (number, id, owner, is_claimed, last_used_ms) VALUES (?, ?, ?, ?, ?)'
+    ),
+    useProducer: database.prepare('UPDATE producers SET last_used_ms = ?, is_claimed = ? WHERE number = ?'),
+    forgetProducer: database.prepare('DELETE FROM producers WHERE number = ?')
   }
 }

@@ -5,6 +5,7 @@
  *   topics      live topics with their configuration
  *   journals    by shard, the newest journal slot known to be durable (durability V2)
  *   tombstones  deleted topics whose handles may still stand in a slot (durability V6)
+ *   producers   producer ids of HTTP and ES01 with the numbers that the journal has for them (durability W5)
  *
  * u64 values (retention, tombstone retention) are kept as decimal text: SQLite integers are signed, and neither they
  * nor JavaScript numbers hold them exactly. Everything else is a safe integer by its limits.
@@ -12,13 +13,14 @@
 import { randomBytes } from 'node:crypto'
 import type { DatabaseSync, SQLOutputValue } from 'node:sqlite'
 import { toTopicId } from '../../src/model/ids.ts'
+import type { Producer } from '../../src/model/producer.ts'
 import { cleanupPolicies, partitioners } from '../../src/model/topic.ts'
 import type { Topic, TopicConfig } from '../../src/model/topic.ts'
 import type { StoreImage, Tombstone } from '../../src/control/store-image.ts'
 import { StoreOpenError } from '../../src/store/store-open-error.ts'
 
 /** PRAGMA user_version. Raised by one with every change of the tables; an older one is migrated, a newer one refused. */
-export const FORMAT_VERSION = 1
+export const FORMAT_VERSION = 2
 /** PRAGMA application_id: the letters MLRC. */
 export const APPLICATION_ID = 0x4d4c_5243
 
@@ -55,6 +57,18 @@ const tables = `
   ) STRICT;
 `
 
+/** What made format 2 of format 1: producers. A new store is made the same way. */
+const producerTables = `
+  ALTER TABLE state ADD COLUMN next_producer_number INTEGER NOT NULL DEFAULT 1;
+  CREATE TABLE producers (
+    number INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    owner TEXT NOT NULL,
+    is_claimed INTEGER NOT NULL,
+    last_used_ms INTEGER NOT NULL
+  ) STRICT;
+`
+
 /**
  * Checks that the file is ours and not newer than this code, sets how it commits, and makes the tables in a new one.
  * @param path for the message only.
@@ -75,12 +89,19 @@ export function prepareTables(database: DatabaseSync, path: string): void {
   // FULL: the write-ahead log is synced by every commit, so a commit that returned survives a power cut.
   database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL')
   if (isNew) createTables(database)
+  else if (version < FORMAT_VERSION) migrateTables(database)
+}
+
+/** One transaction: a crash leaves the old format or the new one. */
+function migrateTables(database: DatabaseSync): void {
+  database.exec(`BEGIN IMMEDIATE; ${producerTables} PRAGMA user_version = ${FORMAT_VERSION}; COMMIT`)
 }
 
 /** One transaction, header fields included: a crash leaves an empty file or a whole store. */
 function createTables(database: DatabaseSync): void {
   database.exec('BEGIN IMMEDIATE')
   database.exec(tables)
+  database.exec(producerTables)
   database
     .prepare(
       'INSERT INTO state (one, directory_id, placement_epoch, next_topic_id, next_handle) VALUES (1, ?, 0, 1, 1)'
@@ -107,7 +128,9 @@ export function readImage(database: DatabaseSync): StoreImage {
       .all()
       .map(row => ({ shard: integerOf(row, 'shard'), sequence: integerOf(row, 'newest_slot') })),
     nextTopicId: integerOf(state, 'next_topic_id'),
-    nextHandle: integerOf(state, 'next_handle')
+    nextHandle: integerOf(state, 'next_handle'),
+    producers: database.prepare('SELECT * FROM producers ORDER BY number').all().map(producerOf),
+    nextProducerNumber: integerOf(state, 'next_producer_number')
   }
 }
 
@@ -156,6 +179,16 @@ function tombstoneOf(row: Row): Tombstone {
     name: textOf(row, 'name'),
     firstHandle: integerOf(row, 'first_handle'),
     partitionCount: integerOf(row, 'partition_count')
+  }
+}
+
+function producerOf(row: Row): Producer {
+  return {
+    number: integerOf(row, 'number'),
+    id: textOf(row, 'id'),
+    owner: textOf(row, 'owner'),
+    isClaimed: integerOf(row, 'is_claimed') !== 0,
+    lastUsedMs: integerOf(row, 'last_used_ms')
   }
 }
 

@@ -38,8 +38,11 @@ export interface Consumed {
 export interface Es01Client {
   /** Requests without an answer yet. */
   readonly inFlight: number
-  /** Resolves when the records are as durable as the broker promises; results in their order. All are written or none. */
-  produce(topic: string, records: readonly ProduceRecord[]): Promise<ProduceResult[]>
+  /**
+   * Resolves when the records are as durable as the broker promises; results in their order. All are written or none.
+   * @param producerId makes it idempotent: each record then has a sequence, one more than the last of its partition.
+   */
+  produce(topic: string, records: readonly ProduceRecord[], producerId?: string): Promise<ProduceResult[]>
   consume(request: ConsumeOptions): Promise<Consumed>
   ping(): Promise<void>
   /**
@@ -70,8 +73,8 @@ class Client implements Es01Client {
     return this.#connection.inFlight
   }
 
-  produce(topic: string, records: readonly ProduceRecord[]): Promise<ProduceResult[]> {
-    return this.#connection.request(encodeProduceFrame(0, topic, records), answer => {
+  produce(topic: string, records: readonly ProduceRecord[], producerId?: string): Promise<ProduceResult[]> {
+    return this.#connection.request(encodeProduceFrame(0, topic, records, producerId ?? null), answer => {
       const results = decodeProduced(payloadOf(answer, opcodes.produced))
       if (typeof results === 'string') throw malformed(results)
       if (results.length === records.length) return results

@@ -28,6 +28,8 @@ export interface AnswerSink {
   answered(isError: boolean): void
   /** One more answer is in the outbox, of a request in progress. */
   completed(isError: boolean): void
+  /** A produce that was held is dispatched: others may follow it. */
+  dispatched(): void
 }
 
 /** Header bytes on their way into an outbox; used and copied within one call. */
@@ -87,6 +89,10 @@ export class ProduceCall implements ProduceCaller {
   onProduceFailed(error: BrokerError): void {
     addErrorFrame(this.#sink.outbox, this.#requestId, errorMessage(error))
     this.#finish(true)
+  }
+
+  onDispatched(): void {
+    this.#sink.dispatched()
   }
 
   #finish(isError: boolean): void {

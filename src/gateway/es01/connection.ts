@@ -40,7 +40,7 @@ import { takeSocket } from './take-socket.ts'
 type State = 'hello' | 'open' | 'closing' | 'lingering' | 'closed'
 
 /** Why the whole frame in front is not taken. */
-type Stall = 'none' | 'inFlight' | 'unsent' | 'noRoom' | 'shareFull' | 'noReplyBytes' | 'noMemory'
+type Stall = 'none' | 'held' | 'inFlight' | 'unsent' | 'noRoom' | 'shareFull' | 'noReplyBytes' | 'noMemory'
 
 export class Es01Connection implements AnswerSink, ByteTaker, HostedConnection {
   readonly outbox: Outbox
@@ -57,6 +57,8 @@ export class Es01Connection implements AnswerSink, ByteTaker, HostedConnection {
   #isPaused = false
   #inputEnded = false
   #inFlight = 0
+  /** A produce is held by the broker: what comes behind it must not overtake it. */
+  #isHeld = false
   /** Has the length of the frame in front arrived? */
   #hasPrefix = false
   /** Monotonic time at which the hello, the frame, or the silence began, or the linger ends. */
@@ -118,9 +120,15 @@ export class Es01Connection implements AnswerSink, ByteTaker, HostedConnection {
     this.answered(isError)
   }
 
+  dispatched(): void {
+    this.#isHeld = false
+    this.#host.markDirty(this)
+  }
+
   afterDelivery(): void {
     this.outbox.flush(this.#host.clock.monotonicMs())
     const canGoOn =
+      (this.#stall === 'held' && !this.#isHeld) ||
       (this.#stall === 'inFlight' && this.#inFlight < limits.connectionRequestsMax) ||
       (this.#stall === 'shareFull' && this.replies.hasRoom) ||
       (this.#stall === 'unsent' && this.outbox.unsentBytes < limits.unsentBytesMax)
@@ -212,14 +220,16 @@ export class Es01Connection implements AnswerSink, ByteTaker, HostedConnection {
 
   /** @returns false if the whole frame up to `end` has to wait. */
   #takeFrame(end: number): boolean {
-    if (this.#inFlight >= limits.connectionRequestsMax) this.#stall = 'inFlight'
+    if (this.#isHeld) this.#stall = 'held'
+    else if (this.#inFlight >= limits.connectionRequestsMax) this.#stall = 'inFlight'
     else if (this.outbox.unsentBytes >= limits.unsentBytesMax) this.#stall = 'unsent'
     else {
       const outcome = this.#offer(end)
-      if (outcome !== 'started' && outcome !== 'answered') this.#stall = outcome
+      if (outcome !== 'started' && outcome !== 'held' && outcome !== 'answered') this.#stall = outcome
       else {
         this.#host.probe.requests++
-        if (outcome === 'started') this.#inFlight++
+        if (outcome !== 'answered') this.#inFlight++
+        this.#isHeld = outcome === 'held'
       }
     }
     return this.#stall === 'none'
@@ -273,8 +283,7 @@ export class Es01Connection implements AnswerSink, ByteTaker, HostedConnection {
       this.#stall === 'noMemory' ? Math.min(this.memoryWaitSinceMs, this.#host.clock.monotonicMs()) : Infinity
     if (this.#stall === 'none') return this.#unpause()
     this.#pause()
-    // What only this connection's own answers can end is looked at after each delivery.
-    if (this.#isWaiting || this.#stall === 'inFlight' || this.#stall === 'shareFull' || this.#stall === 'unsent') return
+    if (this.#isWaiting || isOwnStall(this.#stall)) return
     this.#isWaiting = true
     if (this.#stall === 'noRoom') this.#host.whenRoom(this.#wake)
     else if (this.#stall === 'noReplyBytes') this.replies.whenReleased(this.#wake)
@@ -341,4 +350,9 @@ export class Es01Connection implements AnswerSink, ByteTaker, HostedConnection {
       this.drop('bug')
     }
   }
+}
+
+/** What only this connection's own answers can end is looked at after each delivery. */
+function isOwnStall(stall: Stall): boolean {
+  return stall === 'held' || stall === 'inFlight' || stall === 'shareFull' || stall === 'unsent'
 }

@@ -20,8 +20,11 @@ const PRODUCED_OVERHEAD_BYTES = 64
 /** What the answer of a read may take beside max_bytes: its fields cost less than the 32 bytes that max_bytes counts. */
 const CONSUMED_OVERHEAD_BYTES = 64 * 1024
 
-/** started: it will be answered. answered: it was. The others: it was not taken; offer it again later. */
-export type FrameOutcome = 'started' | 'answered' | 'noRoom' | 'shareFull' | 'noReplyBytes'
+/**
+ * started: it will be answered. held: so it will, but until it is dispatched nothing may follow it. answered: it was.
+ * The others: it was not taken; offer it again later.
+ */
+export type FrameOutcome = 'started' | 'held' | 'answered' | 'noRoom' | 'shareFull' | 'noReplyBytes'
 
 export class RequestReader {
   readonly #broker: Broker
@@ -61,9 +64,6 @@ export class RequestReader {
     if (!records.decode(bytes, range[0], range[1])) {
       return this.#refuse(sink, requestId, new BrokerError('FRAME_INVALID', { problem: records.problem }))
     }
-    if (records.producerIdBytes >= 0) {
-      return this.#refuse(sink, requestId, new BrokerError('FEATURE_LATER', { feature: 'producer_id' }))
-    }
     const results = Math.min(records.count, limits.requestRecordsMax)
     const reserved = Math.max(ERROR_FRAME_BYTES_MAX, RESULT_BYTES * results + PRODUCED_OVERHEAD_BYTES)
     const reservation = sink.replies.reserve(reserved)
@@ -94,13 +94,14 @@ export class RequestReader {
 
   /** A request that was not taken, or broke the broker, gives its reservation back here: nobody will answer it. */
   #submit(sink: AnswerSink, reserved: number, submit: () => SubmitOutcome): FrameOutcome {
-    let isTaken = false
+    let outcome: SubmitOutcome = submitOutcomes.full
     try {
-      isTaken = submit() === submitOutcomes.taken
+      outcome = submit()
     } finally {
-      if (!isTaken) sink.replies.release(reserved)
+      if (outcome === submitOutcomes.full) sink.replies.release(reserved)
     }
-    return isTaken ? 'started' : 'noRoom'
+    if (outcome === submitOutcomes.held) return 'held'
+    return outcome === submitOutcomes.taken ? 'started' : 'noRoom'
   }
 
   #refuse(sink: AnswerSink, requestId: number, error: BrokerError): FrameOutcome {

@@ -40,7 +40,8 @@ export interface ReplyWatcher {
 
 export interface ReplyHead {
   readonly status: number
-  readonly contentType: string
+  /** null: an answer that has no body by its status (204). */
+  readonly contentType: string | null
   /** Further headers: name, value. */
   readonly headers?: readonly (readonly [string, string])[]
   /** Close the connection after this answer. */

@@ -57,6 +57,8 @@ export interface Services {
   readonly scheduleTurn: () => void
 }
 
+const EMPTY = Buffer.alloc(0)
+
 export class Exchange {
   readonly services: Services
   readonly head: RequestHead
@@ -73,6 +75,11 @@ export class Exchange {
   /** Answers with a JSON text. */
   sendJson(status: number, text: string | Buffer): void {
     this.reply.send({ status, contentType: JSON_TYPE }, typeof text === 'string' ? Buffer.from(text) : text)
+  }
+
+  /** Answers without a body. */
+  sendEmpty(status: number): void {
+    this.reply.send({ status, contentType: null }, EMPTY)
   }
 
   /** Answers with an error, whatever was thrown. @param mustClose the body is not read to its end. */

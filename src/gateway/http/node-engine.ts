@@ -66,8 +66,10 @@ class NodeReply implements Reply, WatchedReply {
     this.isAnswered = true
     const response = this.#response
     response.statusCode = head.status
-    response.setHeader('content-type', head.contentType)
-    response.setHeader('content-length', bodyBytes)
+    if (head.contentType !== null) {
+      response.setHeader('content-type', head.contentType)
+      response.setHeader('content-length', bodyBytes)
+    }
     for (const [name, value] of head.headers ?? []) response.setHeader(name, value)
     if (head.mustClose === true || this.#engine.isStopping) response.setHeader('connection', 'close')
   }

@@ -2,6 +2,7 @@
  * The one table of HTTP routes. Both engines, the documentation and its test read it. Main thread.
  */
 import type { BodySink } from './engine.ts'
+import { forgetProducer, listProducers } from './admin-routes.ts'
 import { consume } from './consume-exchange.ts'
 import type { Exchange } from './exchange.ts'
 import { produce } from './produce-exchange.ts'
@@ -41,6 +42,8 @@ export const routes: readonly Route[] = [
   route('PUT', '/topics/:name/config', changeTopicConfig, 'Change it; omitted fields keep their value.'),
   route('POST', '/topics/:name/produce', produce, 'Append records; answered when they are on disk.'),
   route('GET', '/topics/:name/consume', consume, 'Read a partition from an offset.'),
+  route('GET', '/admin/producers', listProducers, 'Idempotent producers, and what each sent last to which partition.'),
+  route('DELETE', '/admin/producers/:id', forgetProducer, 'Forget one: its next use starts afresh.'),
   route('GET', '/healthz', healthz, 'The process lives; with the number of topics.'),
   route('GET', '/readyz', readyz, 'The broker serves requests.')
 ]

@@ -23,7 +23,7 @@ const statusLines = new Map(Object.entries(STATUS_CODES).map(([status, text]) =>
 
 function writeHead(response: UwsResponse, head: ReplyHead): void {
   response.writeStatus(statusLines.get(head.status) ?? String(head.status))
-  response.writeHeader('content-type', head.contentType)
+  if (head.contentType !== null) response.writeHeader('content-type', head.contentType)
   if (head.headers === undefined) return
   for (const [name, value] of head.headers) response.writeHeader(name, value)
 }
@@ -66,7 +66,8 @@ class UwsReply implements Reply, WatchedReply {
     const mustClose = head.mustClose === true || this.#engine.isStopping
     response.cork(() => {
       writeHead(response, head)
-      if (this.#isHeadRequest) response.endWithoutBody(bodyBytes, mustClose)
+      if (head.contentType === null) response.endWithoutBody(undefined, mustClose)
+      else if (this.#isHeadRequest) response.endWithoutBody(bodyBytes, mustClose)
       else response.end(body, mustClose)
     })
     this.close(false)

@@ -15,7 +15,7 @@ export interface UwsResponse {
   writeStatus(status: string): UwsResponse
   writeHeader(name: string, value: string): UwsResponse
   end(body: Uint8Array | string, closeConnection?: boolean): UwsResponse
-  endWithoutBody(reportedContentLength: number, closeConnection?: boolean): UwsResponse
+  endWithoutBody(reportedContentLength?: number, closeConnection?: boolean): UwsResponse
   /** [everything of this chunk was taken, the whole answer is out]. */
   tryEnd(chunk: Uint8Array, totalBytes: number): [boolean, boolean]
   getWriteOffset(): number

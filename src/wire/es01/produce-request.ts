@@ -20,6 +20,7 @@ import { NameReader } from './names.ts'
 export const RECORD_FIXED_BYTES = 20
 /** Bytes of partition and sequence at the end of a record. */
 const RECORD_TAIL_BYTES = 12
+const SEQUENCE_BYTES = 8
 /** Records whose places are kept. One more than may be produced; beyond it they are only counted. */
 const STORED_RECORDS_MAX = limits.requestRecordsMax + 1
 /** What a decoder holds between two requests. */
@@ -32,8 +33,7 @@ const NO_BYTES: Buffer = Buffer.alloc(0)
  */
 export class ProduceDecoder implements RecordSource {
   topic = ''
-  /** Length of the producer id, or −1 if there is none. */
-  producerIdBytes = -1
+  producerId: string | null = null
   count = 0
   ringBytes = 0
   largestPayloadBytes = 0
@@ -65,10 +65,12 @@ export class ProduceDecoder implements RecordSource {
 
     if (end - topicEnd < 4) return this.#fail('the payload ends inside the length of producer_id')
     const producerIdStart = topicEnd + 4
-    this.producerIdBytes = Math.max(-1, readI32(bytes, topicEnd))
-    if (this.producerIdBytes > end - producerIdStart) return this.#fail('the payload ends inside producer_id')
-    const countStart = producerIdStart + Math.max(0, this.producerIdBytes)
-    if (this.#names.read(bytes, producerIdStart, countStart) === null) return this.#fail('producer_id is not UTF-8')
+    const producerIdBytes = readI32(bytes, topicEnd)
+    if (producerIdBytes > end - producerIdStart) return this.#fail('the payload ends inside producer_id')
+    const countStart = producerIdStart + Math.max(0, producerIdBytes)
+    const producerId = this.#names.read(bytes, producerIdStart, countStart)
+    if (producerId === null) return this.#fail('producer_id is not UTF-8')
+    this.producerId = producerIdBytes < 0 ? null : producerId
 
     if (end - countStart < 4) return this.#fail('the payload ends inside count')
     const count = readU32(bytes, countStart)
@@ -98,6 +100,14 @@ export class ProduceDecoder implements RecordSource {
     const at = this.#startOf(i)
     const keyBytes = readI32(this.#bytes, at)
     return keyBytes < 0 ? -1 : fnv1a64Modulo(this.#bytes, at + 4, at + 4 + keyBytes, partitionCount)
+  }
+
+  sequenceHighOf(i: number): number {
+    return readI32(this.#bytes, this.#endOf(i) - SEQUENCE_BYTES)
+  }
+
+  sequenceLowOf(i: number): number {
+    return readU32(this.#bytes, this.#endOf(i) - SEQUENCE_BYTES / 2)
   }
 
   ringBytesOf(i: number): number {

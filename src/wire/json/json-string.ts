@@ -3,6 +3,7 @@
  * here nothing is refused. Runs without escapes are copied as they are.
  */
 import { copyBytes } from '../../base/copy.ts'
+import type { JsonCursor } from './json-cursor.ts'
 import { isHighSurrogate, isLowSurrogate, readHex4 } from './json-cursor.ts'
 
 const BACKSLASH = 0x5c
@@ -82,4 +83,11 @@ export function decodeJsonString(source: Buffer, start: number, end: number, tar
     to = writeCodePoint(codePoint, target, to)
   }
   return to
+}
+
+/** The string that the cursor has scanned last, as text. */
+export function jsonText(cursor: JsonCursor): string {
+  const decoded = Buffer.allocUnsafe(cursor.stringBytes)
+  const end = decodeJsonString(cursor.bytes, cursor.stringStart, cursor.stringEnd, decoded, 0)
+  return decoded.toString('utf8', 0, end)
 }

@@ -1,12 +1,11 @@
 /**
  * Reads the body of an HTTP produce: `{"records":[{"key"?,"value","partition"?,"sequence"?}…],"producer_id"?}`.
- * Main thread, or a thread of the background pool. One pass over the bytes, no object per record: each record is one row of integers in a table that is kept
- * from request to request. The result is a RecordSource that writes decoded records straight into a ring.
+ * Main thread, or a thread of the background pool. One pass over the bytes, no object per record: each record is one row of
+ * integers in a table that is kept between requests. The result is a RecordSource that writes records straight into a ring.
  *
  * It accepts exactly what JSON.parse followed by a type check accepts (any order, unknown fields, the last of equal
  * names wins). Faults of syntax come before faults of type, and of these the first record's first field is named.
  * It must never keep a view of a body after release(): the socket's memory is not ours.
- *
  * Row (Int32): 0 key start · 1 key end · 2 key bytes decoded · 3 value start · 4 value end · 5 value bytes decoded ·
  *   6 flags · 7 partition, u32 · 8 sequence, high half · 9 sequence, low half
  */
@@ -16,10 +15,11 @@ import { copyBytes } from '../../base/copy.ts'
 import { fnv1a64Modulo } from '../../base/hash.ts'
 import { limits } from '../../model/limits.ts'
 import type { RecordSource } from '../../model/requests.ts'
+import { writeU32 } from '../primitives/u64.ts'
 import { EXACT_DIGITS, JsonCursor, jsonKinds } from './json-cursor.ts'
 import { RECORD_FIXED_BYTES } from '../es01/produce-request.ts'
 import type { JsonKind } from './json-cursor.ts'
-import { decodeJsonString } from './json-string.ts'
+import { decodeJsonString, jsonText } from './json-string.ts'
 
 /** How a scan ended. malformed: see `problem`. illTyped: see `field` and `problem`. */
 export const scanOutcomes = { sound: 0, malformed: 1, illTyped: 2 } as const
@@ -57,21 +57,13 @@ const VALUE_MISSING = 4
 const PARTITION_FAULT = 8
 const SEQUENCE_FAULT = 16
 
-function writeU32(target: Buffer, at: number, value: number): void {
-  target[at] = value >>> 24
-  target[at + 1] = value >>> 16
-  target[at + 2] = value >>> 8
-  target[at + 3] = value
-}
-
 export class ProduceScanner implements RecordSource {
   /** Records in the body; beyond the limit they are counted and checked, not kept. */
   count = 0
   ringBytes = 0
   largestPayloadBytes = 0
   largestPayloadIndex = 0
-  /** True if `producer_id` is a string. */
-  hasProducerId = false
+  producerId: string | null = null
   /** Path of the ill-typed field, such as `records[3].value`. */
   field = ''
   problem = ''
@@ -91,7 +83,7 @@ export class ProduceScanner implements RecordSource {
     const cursor = this.#cursor
     this.field = ''
     this.problem = ''
-    this.hasProducerId = false
+    this.producerId = null
     this.#resetRecords()
     if (!isUtf8(start === 0 && end === bytes.length ? bytes : bytes.subarray(start, end))) {
       this.problem = 'it is not UTF-8 text'
@@ -161,14 +153,16 @@ export class ProduceScanner implements RecordSource {
         const kind = field === FIELD_RECORDS && cursor.peek() === 0x5b ? this.#scanRecords() : cursor.scanValue(1)
         if (kind === jsonKinds.broken) return false
         if (field === FIELD_RECORDS) recordsKind = kind
-        else if (field === FIELD_PRODUCER) producerKind = kind
+        else if (field === FIELD_PRODUCER) {
+          producerKind = kind
+          this.producerId = kind === jsonKinds.string ? jsonText(cursor) : null
+        }
         const next = cursor.peek()
         if (next !== 0x2c && next !== 0x7d) return cursor.fail('a comma or }')
         cursor.at++
         if (next === 0x7d) break
       }
     }
-    this.hasProducerId = producerKind === jsonKinds.string
     // Only the last `records` counts: a fault inside an earlier one, or an earlier array before another kind, is void.
     if (recordsKind !== jsonKinds.array) {
       this.field = ''
@@ -355,6 +349,14 @@ export class ProduceScanner implements RecordSource {
     if (this.#keyScratch.length < length) this.#keyScratch = Buffer.alloc(length * 2)
     decodeJsonString(this.#cursor.bytes, start, end, this.#keyScratch, 0)
     return fnv1a64Modulo(this.#keyScratch, 0, length, partitionCount)
+  }
+
+  sequenceHighOf(i: number): number {
+    return this.#rows[this.#rowOf(i) + 8] as number
+  }
+
+  sequenceLowOf(i: number): number {
+    return (this.#rows[this.#rowOf(i) + 9] as number) >>> 0
   }
 
   writeRecord(i: number, partition: number, target: Buffer, at: number): number {

@@ -10,21 +10,26 @@ import type { Written } from '../../model/errors.ts'
  * Requests ring.
  *
  *   PRODUCE   0 u8 type=1 · 1 u8 0 · 2 u16 0 · 4 u32 request id · 8 u32 first handle of the topic
- *             12 u32 record count · 16 u32 bytes of records · 20 records
- *   OVERSIZED 0 u8 type=2 · 4 u32 request id · 8 u32 byte length; the PRODUCE message itself was posted before, as
- *             memory that moves with it, in the same order as the entries
+ *             12 u32 record count · 16 u32 bytes of records · 20 u64 producer number, 0 none · 28 records
+ *   CHECK     the same with type=5 and, for records, runs of 16 bytes: partition u32 · count u32 · first sequence i64.
+ *             Answered by CHECKED, or FAILED as the PRODUCE of such records would be; stages nothing
+ *   OVERSIZED 0 u8 type=2 · 4 u32 request id · 8 u32 byte length; the message itself was posted before, as memory that
+ *             moves with it, in the same order as the entries
  *
  * Reads ring.
  *
  *   READ      0 u8 type=3 · 1 u8 format · 4 u32 request id · 8 u32 handle · 12 u32 partition
  *             16 u32 offset, high half · 20 u32 low half · 24 u32 max records · 28 u32 max bytes      (32 bytes)
  *   DESCRIBE  0 u8 type=4 · 4 u32 request id · 8 u32 first handle · 12 u32 partition count            (16 bytes)
+ *   PRODUCERS 0 u8 type=6 · 4 u32 request id: what each producer has, of all partitions                (8 bytes)
  */
-export const requestTypes = { produce: 1, oversized: 2, read: 3, describe: 4 } as const
-export const PRODUCE_HEADER_BYTES = 20
+export const requestTypes = { produce: 1, oversized: 2, read: 3, describe: 4, check: 5, producers: 6 } as const
+export const PRODUCE_HEADER_BYTES = 28
+export const CHECK_RUN_BYTES = 16
 export const OVERSIZED_BYTES = 12
 export const READ_BYTES = 32
 export const DESCRIBE_BYTES = 16
+export const PRODUCERS_BYTES = 8
 
 /**
  * Replies ring. All begin with: 0 u8 type · 1 u8 flags (1 = last of its request) · 2 u16 0 · 4 u32 request id
@@ -35,12 +40,24 @@ export const DESCRIBE_BYTES = 16
  *   DESCRIBED  8 entries: partition u32 · segment count u32 · start u64 · end u64 · size u64          (32 bytes each)
  *   ACK        8 payload, msgpack (answers a control message by its id)
  *   EVENT      8 a ShardEvent, msgpack; request id 0
+ *   CHECKED    nothing more: all of a CHECK may be written
+ *   PRODUCERS  8 entries: handle u32 · 0 u32 · producer number u64 · last sequence i64 · last offset u64 (32 bytes each)
  */
-export const replyTypes = { produced: 1, failed: 2, readChunk: 3, described: 4, ack: 5, event: 6 } as const
+export const replyTypes = {
+  produced: 1,
+  failed: 2,
+  readChunk: 3,
+  described: 4,
+  ack: 5,
+  event: 6,
+  checked: 7,
+  producers: 8
+} as const
 export const REPLY_LAST = 1
 export const REPLY_HEADER_BYTES = 8
 export const REPLY_BODY_AT = 12
 export const DESCRIBED_ENTRY_BYTES = 32
+export const PRODUCER_ENTRY_BYTES = 32
 
 const writtenByNumber: readonly Written[] = ['no', 'yes', 'unknown']
 
@@ -72,6 +89,9 @@ export type ControlMessage =
       readonly id: number
       readonly files: readonly { readonly name: string; readonly bytes: number }[]
     }
+  /** Some of the producers that exist; all are told before `opened`. Data of others is of producers that were forgotten. */
+  | { readonly kind: 'producers-known'; readonly id: number; readonly numbers: readonly number[] }
+  | { readonly kind: 'producers-forgotten'; readonly id: number; readonly numbers: readonly number[] }
   /** All topics are opened: the shard answers with an `unclaimed` event if it holds data of others (V4). */
   | { readonly kind: 'opened'; readonly id: number }
   /** Ends the thread after what is in progress: seals the open slot, then acknowledges. */

@@ -28,7 +28,9 @@ export const emptyImage: StoreImage = {
   topics: [],
   tombstones: [],
   nextTopicId: 1,
-  nextHandle: 1
+  nextHandle: 1,
+  producers: [],
+  nextProducerNumber: 1
 }
 
 export function topicOf(fields: { id: number; name: string; firstHandle: number } & Partial<Omit<Topic, 'id'>>): Topic {

@@ -109,6 +109,30 @@ describe('a group handed over', () => {
     assert.deepEqual(valuesOf(stage(disk.killProcess()).log), ['a', 'd'])
   })
 
+  it('takes the sequences of both groups with it when it goes back, and nothing older', () => {
+    const { log } = stage()
+    const numbered = (...sequences: number[]): TestRequest => ({
+      firstHandle: 1,
+      producer: 7,
+      records: sequences.map(sequence => ({ ...textRecord(0, null, `v${sequence}`), sequence: BigInt(sequence) }))
+    })
+    append(log, numbered(0, 1))
+    gather(log, [numbered(2, 3)])
+    log.prepare()
+    log.handOver(log.encode())
+    // A retry of what is under way, then more: it stands on the group handed over.
+    gather(log, [numbered(1, 2, 3), numbered(4)])
+    assert.deepEqual(gatheredOffsets(log), [1, 2, 3, 4])
+    log.prepare()
+    log.encode()
+    log.abandonHandedOver(new DiskError('ENOSPC', 'group.write', 'no room'))
+    log.release()
+    log.encoder.reset()
+    assert.throws(() => gather(log, [numbered(3)]), /expected 2, got 3/)
+    assert.deepEqual(append(log, numbered(0, 1, 2, 3, 4)), [0, 1, 2, 3, 4])
+    assert.deepEqual(valuesOf(log), ['v0', 'v1', 'v2', 'v3', 'v4'])
+  })
+
   it('whose sync failed poisons the log', () => {
     const { log } = stage()
     handOver(log, 'a')

@@ -3,6 +3,7 @@ import { describe, test } from 'node:test'
 import type { TestContext } from 'node:test'
 import { DatabaseSync } from 'node:sqlite'
 import type { StoreChange } from '../../../src/control/store-image.ts'
+import type { Producer } from '../../../src/model/producer.ts'
 import { StoreDatabase } from '../../../workers/store/database.ts'
 import { prepareTables } from '../../../workers/store/schema.ts'
 import { topicOf } from '../control/topics.ts'
@@ -58,5 +59,57 @@ describe('a group of commits', () => {
     database.commitGroup([[created(1, 'a')]])
     connection.exec("UPDATE topics SET cleanup_policy = 'shred'")
     assert.throws(() => database.readImage(), { code: 'damaged', message: /shred.*cleanup_policy/ })
+  })
+})
+
+describe('producers in the store', () => {
+  const producer = (number: number, id: string): Producer => ({
+    number,
+    id,
+    owner: 'key',
+    isClaimed: false,
+    lastUsedMs: 1000
+  })
+  const added = (number: number, id: string): StoreChange => ({
+    kind: 'producer-added',
+    producer: producer(number, id)
+  })
+
+  test('are read back as they are, and their numbers only rise', t => {
+    const { database } = openInMemory(t)
+    database.commitGroup([
+      [added(1, 'a'), added(2, 'b'), added(3, 'c')],
+      [{ kind: 'producer-used', producer: { number: 2, isClaimed: true, lastUsedMs: 2 ** 50 } }],
+      [{ kind: 'producer-forgotten', number: 3 }]
+    ])
+    const outcomes = database.commitGroup([
+      [added(3, 'd')],
+      [{ kind: 'producer-used', producer: { number: 3, isClaimed: true, lastUsedMs: 0 } }]
+    ])
+    assert.deepEqual(
+      outcomes.map(outcome => outcome.kind),
+      ['refused', 'committed']
+    )
+    const { producers, nextProducerNumber } = database.readImage()
+    const used = { ...producer(2, 'b'), isClaimed: true, lastUsedMs: 2 ** 50 }
+    assert.deepEqual([producers, nextProducerNumber], [[producer(1, 'a'), used], 4])
+  })
+
+  test('that could not be removed give way to the same id under its new number', t => {
+    const { database } = openInMemory(t)
+    database.commitGroup([[added(1, 'a')], [added(2, 'a')]])
+    assert.deepEqual(database.readImage().producers, [producer(2, 'a')])
+  })
+
+  test('have their place in a store of format 1, which keeps what it had', t => {
+    const { connection, database } = openInMemory(t)
+    database.commitGroup([[created(1, 'topic')]])
+    connection.exec('DROP TABLE producers; ALTER TABLE state DROP COLUMN next_producer_number; PRAGMA user_version = 1')
+    prepareTables(connection, ':memory:')
+    const migrated = new StoreDatabase(connection)
+    migrated.commitGroup([[added(1, 'a')]])
+    const { topics, producers, nextProducerNumber } = migrated.readImage()
+    assert.deepEqual([topics.length, producers, nextProducerNumber], [1, [producer(1, 'a')], 2])
+    assert.equal(connection.prepare('PRAGMA user_version').get()?.['user_version'], 2)
   })
 })

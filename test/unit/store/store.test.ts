@@ -41,7 +41,9 @@ describe('a restart', () => {
       tombstones: [],
       newestSlots: [],
       nextTopicId: 1,
-      nextHandle: 1
+      nextHandle: 1,
+      producers: [],
+      nextProducerNumber: 1
     }
     assert.deepEqual(rest, fresh)
     await first.close()

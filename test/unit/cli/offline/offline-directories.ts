@@ -47,6 +47,8 @@ export function imageOf(topics: readonly Topic[], rest: Partial<StoreImage> = {}
     newestSlots: [],
     nextTopicId: 100,
     nextHandle: 1000,
+    producers: [],
+    nextProducerNumber: 1,
     ...rest
   }
 }

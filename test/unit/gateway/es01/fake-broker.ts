@@ -53,6 +53,9 @@ export class FakeBroker implements Broker {
   isHeld = false
   /** Nothing is taken until `makeRoom`. */
   isFull = false
+  /** The next produce is held until dispatchHeld. */
+  holdsNext = false
+  held: (() => void) | null = null
   /** The next submitted request meets a bug. */
   throwsNext = false
   /** Bytes per chunk of a read. */
@@ -86,6 +89,15 @@ export class FakeBroker implements Broker {
       results.writeUInt32BE(record.partition, i * RESULT_BYTES)
       results.writeBigUInt64BE(BigInt(offset), i * RESULT_BYTES + 4)
     })
+    if (this.holdsNext) {
+      this.holdsNext = false
+      const { count: heldCount } = records
+      this.held = () => {
+        caller.onDispatched?.()
+        caller.onProduced(results, 0, heldCount)
+      }
+      return submitOutcomes.held
+    }
     // The source is borrowed until return: its count is another one when the answer leaves.
     const { count } = records
     return this.#answer(() => caller.onProduced(results, 0, count))
@@ -145,12 +157,27 @@ export class FakeBroker implements Broker {
     this.#waiting.push(callback)
   }
 
+  /** Dispatches what is held, and answers it, as in one delivery. */
+  dispatchHeld(): void {
+    this.held?.()
+    this.held = null
+    for (const hook of this.#hooks) hook()
+  }
+
   onDelivered(hook: () => void): void {
     this.#hooks.push(hook)
   }
 
+  listProducers(): Promise<never> {
+    return Promise.reject(new BrokerError('ROUTE_NOT_FOUND', { path: 'listProducers' }))
+  }
+
+  forgetProducer(): Promise<never> {
+    return Promise.reject(new BrokerError('ROUTE_NOT_FOUND', { path: 'forgetProducer' }))
+  }
+
   createTopic(): Promise<{ name: string; partitions: number }> {
-    return Promise.reject(new BrokerError('FEATURE_LATER', { feature: 'createTopic' }))
+    return Promise.reject(new BrokerError('ROUTE_NOT_FOUND', { path: 'createTopic' }))
   }
 
   listTopics(): string[] {
@@ -158,19 +185,19 @@ export class FakeBroker implements Broker {
   }
 
   describeTopic(): Promise<TopicDescription> {
-    return Promise.reject(new BrokerError('FEATURE_LATER', { feature: 'describeTopic' }))
+    return Promise.reject(new BrokerError('ROUTE_NOT_FOUND', { path: 'describeTopic' }))
   }
 
   topicConfig(): TopicConfig {
-    throw new BrokerError('FEATURE_LATER', { feature: 'topicConfig' })
+    throw new BrokerError('ROUTE_NOT_FOUND', { path: 'topicConfig' })
   }
 
   changeTopicConfig(): Promise<TopicConfig> {
-    return Promise.reject(new BrokerError('FEATURE_LATER', { feature: 'changeTopicConfig' }))
+    return Promise.reject(new BrokerError('ROUTE_NOT_FOUND', { path: 'changeTopicConfig' }))
   }
 
   deleteTopic(): Promise<{ name: string; partitions: number }> {
-    return Promise.reject(new BrokerError('FEATURE_LATER', { feature: 'deleteTopic' }))
+    return Promise.reject(new BrokerError('ROUTE_NOT_FOUND', { path: 'deleteTopic' }))
   }
 
   topicCount(): number {

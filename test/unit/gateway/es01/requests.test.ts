@@ -73,12 +73,22 @@ describe('a produce', () => {
     assert.equal((await client.frame()).opcode, opcodes.produced)
   })
 
-  test('with a producer id is refused, because duplicates would not be recognised', async t => {
+  test('that the broker holds keeps its place: nothing behind it is taken until it is dispatched', async t => {
     const { greet, broker } = await startGateway(t)
     const client = await greet()
-    client.send(encodeProduceFrame(1, 't', [{ value: 'v', sequence: 0n }], 'p1'))
-    assert.match(await client.errorText(1), /^bad request: producer_id is not available/)
+    broker.holdsNext = true
+    client.send(encodeProduceFrame(1, 't', [{ value: 'first', partition: 0, sequence: 0n }], 'p1'))
+    client.send(encodeProduceFrame(2, 't', [{ value: 'second', partition: 0 }]))
+    client.send(encodeFrame(3, opcodes.ping, Buffer.alloc(0)))
+    await until('the first is held', () => broker.held !== null)
     assert.equal(broker.submitted, 0)
+    broker.dispatchHeld()
+    const answers = [await client.frame(), await client.frame(), await client.frame()]
+    assert.deepEqual(answers.map(answer => answer.id).sort(), [1, 2, 3])
+    assert.deepEqual(
+      broker.logs.get('t/0')?.map(record => record.value.toString()),
+      ['first', 'second']
+    )
   })
 
   test('of 100,000 records and megabytes arrives whole', async t => {

@@ -5,6 +5,7 @@
 import { BrokerError } from '../../../../src/model/errors.ts'
 import { limits } from '../../../../src/model/limits.ts'
 import { readFormats, RESULT_BYTES, submitOutcomes } from '../../../../src/model/requests.ts'
+import type { ProducerDescription } from '../../../../src/model/producer.ts'
 import type {
   Broker,
   CreateTopicRequest,
@@ -55,6 +56,7 @@ function jsonOf(record: StoredRecord, partition: number, offset: number, encodin
 }
 
 export class FakeBroker implements Broker {
+  readonly producers: ProducerDescription[] = []
   ready: Readiness = { ready: true, message: 'accepting traffic', durability: 'synced' }
   /** While true every submit finds the rings full. */
   areRingsFull = false
@@ -156,6 +158,16 @@ export class FakeBroker implements Broker {
     const cleared = given.map(([field, value]) => [field, value === -1 ? null : value])
     topic.config = { ...topic.config, ...Object.fromEntries(cleared) }
     return topic.config
+  }
+
+  async listProducers(): Promise<ProducerDescription[]> {
+    return this.producers
+  }
+
+  async forgetProducer(id: string): Promise<void> {
+    const index = this.producers.findIndex(producer => producer.id === id)
+    if (index < 0) throw new BrokerError('PRODUCER_NOT_FOUND', { producer: id })
+    this.producers.splice(index, 1)
   }
 
   async deleteTopic(name: string): Promise<{ name: string; partitions: number }> {

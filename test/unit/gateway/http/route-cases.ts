@@ -138,7 +138,6 @@ export function produceCases(engine: EngineName, start: typeof startGateway = st
       /^records\[0\]\.value: /
     )
     assertError(await send('POST', path, one, { 'content-type': 'text/plain' }), 415, 'MEDIA_TYPE', /text\/plain/)
-    assertError(await send('POST', path, '{"records":[],"producer_id":"p"}'), 400, 'FEATURE_LATER', /producer_id/)
     assertError(await send('POST', path, one), 404, 'TOPIC_NOT_FOUND', /nope/)
   })
 

@@ -34,7 +34,7 @@ describe('a decoded request', () => {
   test('tells sizes, partitions and keys of its records', () => {
     const source = decoded(encodeProduceFrame(1, 'topic', records))
     assert.equal(source.topic, 'topic')
-    assert.equal(source.producerIdBytes, -1)
+    assert.equal(source.producerId, null)
     assert.equal(source.count, 4)
     assert.deepEqual(
       [0, 1, 2, 3].map(i => source.payloadBytesOf(i)),
@@ -136,7 +136,7 @@ describe('a malformed request', () => {
       assert.equal(decoder.count, 0)
     }
     assert.ok(decoder.decode(frame, 9, frame.length))
-    assert.equal(decoder.producerIdBytes, 8)
+    assert.equal(decoder.producerId, 'producer')
   })
 
   test('is refused for a topic or producer id that is not UTF-8', () => {

@@ -31,6 +31,7 @@ function scanWhole(scanner: ProduceScanner, body: Buffer, isOffset = false): Ref
     const value = Buffer.from(ring.subarray(at - valueBytes, at))
     assert.equal(ring.readUInt32BE(at), partitions[i])
     const sequence = ring.readBigInt64BE(at + 4)
+    assert.equal((BigInt(scanner.sequenceHighOf(i)) << 32n) + BigInt(scanner.sequenceLowOf(i)), sequence)
     at += 12
     assert.equal(scanner.ringBytesOf(i), at - first)
     assert.equal(scanner.payloadBytesOf(i), (key?.length ?? 0) + value.length)
@@ -40,7 +41,7 @@ function scanWhole(scanner: ProduceScanner, body: Buffer, isOffset = false): Ref
   const sizes = records.map(({ key, value }) => (key?.length ?? 0) + value.length)
   assert.equal(scanner.largestPayloadBytes, Math.max(0, ...sizes))
   if (sizes.length > 0) assert.equal(sizes[scanner.largestPayloadIndex], scanner.largestPayloadBytes)
-  return { outcome: 'sound', records, hasProducerId: scanner.hasProducerId }
+  return { outcome: 'sound', records, producerId: scanner.producerId }
 }
 
 describe('a produce body', () => {

@@ -40,7 +40,7 @@ export interface ReferenceRecord {
 export type Reference =
   | { readonly outcome: 'malformed' }
   | { readonly outcome: 'ill-typed'; readonly field: string }
-  | { readonly outcome: 'sound'; readonly records: ReferenceRecord[]; readonly hasProducerId: boolean }
+  | { readonly outcome: 'sound'; readonly records: ReferenceRecord[]; readonly producerId: string | null }
 
 const NO_SEQUENCE = -(2n ** 63n)
 
@@ -117,7 +117,11 @@ export function referenceOf(bytes: Buffer): Reference {
     kept.push(record)
   }
   if (producerId !== null && typeof producerId !== 'string') return { outcome: 'ill-typed', field: 'producer_id' }
-  return { outcome: 'sound', records: kept, hasProducerId: producerId !== null }
+  return {
+    outcome: 'sound',
+    records: kept,
+    producerId: producerId === null ? null : Buffer.from(producerId).toString()
+  }
 }
 
 const pieces = [
