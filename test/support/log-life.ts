@@ -10,11 +10,12 @@ import { FaultPlan } from '../../src/disk/fault-plan.ts'
 import type { FaultPoint } from '../../src/disk/faults.ts'
 import { SimulatedDisk } from '../../src/disk/simulated-disk.ts'
 import { fillSlot } from '../../src/log/slot-files.ts'
+import type { PartitionLog } from '../../src/log/partition-log.ts'
 import type { ShardLog } from '../../src/log/shard-log.ts'
 import {
   ManualClock,
   gather,
-  gatheredOffsets,
+  gatheredResults,
   openLog,
   partitionOf,
   readBack,
@@ -24,6 +25,7 @@ import {
 } from './log-harness.ts'
 import { LogHistory, type LogContents, type ToldRecord } from './log-history.ts'
 import { Interruption, InterruptibleDisk } from './log-interruptible-disk.ts'
+import { LifeProducers } from './log-producers.ts'
 import { diceOf, type Dice } from './log-random.ts'
 
 /** Lies that the disk tells in a negative control. */
@@ -42,6 +44,7 @@ export interface LifeCounts {
   failedSyncs: number
   cutGroups: number
   copiedGroups: number
+  duplicates: number
 }
 
 type Ending = 'kill' | 'power'
@@ -70,12 +73,14 @@ class Life {
     refusedGroups: 0,
     failedSyncs: 0,
     cutGroups: 0,
-    copiedGroups: 0
+    copiedGroups: 0,
+    duplicates: 0
   }
   readonly #dice: Dice
   readonly #history = new LogHistory()
   readonly #clock = new ManualClock()
   readonly #topics: LifeTopic[]
+  readonly #producers: LifeProducers
   readonly #isDeferred: boolean
   readonly #encodeBufferBytes: number
   #inner: SimulatedDisk
@@ -86,6 +91,7 @@ class Life {
   constructor(seed: number, controls: LifeControls) {
     const dice = diceOf(seed)
     this.#dice = dice
+    this.#producers = new LifeProducers(dice)
     this.#isDeferred = dice.chance(0.2)
     this.#encodeBufferBytes = dice.pick([16 * KIB, 256 * KIB, 1024 * KIB])
     this.#topics = [1, 10, 20].map((firstHandle, index) => ({
@@ -121,6 +127,7 @@ class Life {
     this.#outlive(() => this.#log.close())
     this.#restart('power')
     this.counts.ackedRecords = this.#history.ackedRecords
+    this.counts.duplicates = this.#producers.duplicates
   }
 
   /** What ends a process ends this one: then the next one starts. */
@@ -148,6 +155,11 @@ class Life {
   #append(): void {
     const requests = this.#drawRequests()
     gather(this.#log, requests)
+    if (this.#log.encoder.batchCount === 0) {
+      // Duplicates alone: nothing is written.
+      this.#log.encoder.reset()
+      return
+    }
     const group = this.#history.begin(this.#toldRecords(requests))
     let isPrepared = false
     try {
@@ -206,6 +218,7 @@ class Life {
     const readable = this.#history.readable(topic.firstHandle + partition)
     const from = this.#dice.below(readable.length + 1)
     assert.deepEqual(this.#contentsOf(topic, partition, from), readable.slice(from))
+    this.#producers.check(partitionOf(this.#log, topic.firstHandle, partition), readable)
   }
 
   #pickEnding(): Ending {
@@ -271,7 +284,9 @@ class Life {
     for (const topic of this.#topics) {
       for (let partition = 0; partition < topic.partitionCount; partition++) {
         if (log.table.topic(topic.firstHandle)?.logs[partition] === undefined) continue
-        found.set(topic.firstHandle + partition, this.#contentsOf(topic, partition, 0, log))
+        const contents = this.#contentsOf(topic, partition, 0, log)
+        this.#producers.check(partitionOf(log, topic.firstHandle, partition), contents)
+        found.set(topic.firstHandle + partition, contents)
       }
     }
     return found
@@ -299,14 +314,20 @@ class Life {
   }
 
   #drawRequests(): TestRequest[] {
-    return Array.from({ length: 1 + this.#dice.below(3) }, () => {
+    return Array.from({ length: 1 + this.#dice.below(3) }, (_, request) => {
       const topic = this.#dice.pick(this.#topics)
       const count = 1 + this.#dice.below(this.#dice.pick([1, 8, 40]))
       const largest = this.#dice.chance(0.05) ? 150 * KIB : this.#dice.pick([0, 40, 300, 5000])
       const records = Array.from({ length: count }, (_, i) =>
         this.#drawRecord(this.#dice.below(topic.partitionCount), i === 0 ? largest : Math.min(largest, 300))
       )
-      return { firstHandle: topic.firstHandle, records }
+      const { firstHandle } = topic
+      // One request of a producer in a group: what the next is to send follows from what is staged.
+      if (request > 0 || this.#dice.chance(0.5)) return { firstHandle, records }
+      const producer = this.#producers.draw()
+      const logOf = (partition: number): PartitionLog => partitionOf(this.#log, firstHandle, partition)
+      const numbered = this.#producers.number(producer, records, logOf, ({ key, value }) => contentOf(key, value))
+      return { firstHandle, producer, records: numbered }
     })
   }
 
@@ -319,17 +340,19 @@ class Life {
       : { partition, key: null, value: Buffer.concat([id, filling]) }
   }
 
+  /** Duplicates are told nothing new. */
   #toldRecords(requests: readonly TestRequest[]): ToldRecord[] {
-    const offsets = gatheredOffsets(this.#log)
+    const results = gatheredResults(this.#log)
     return requests
       .flatMap(({ firstHandle, records }) =>
         records.map(record => ({ handle: firstHandle + record.partition, record }))
       )
       .map(({ handle, record }, i) => ({
         handle,
-        offset: offsets[i] ?? -1,
+        offset: results[i]?.offset ?? -1,
         content: contentOf(record.key, record.value)
       }))
+      .filter((_, i) => results[i]?.isDuplicate === false)
   }
 }
 
