@@ -36,7 +36,7 @@ interface Part {
 
 export class LocalAppend {
   readonly #shards: ShardSet
-  /** Shared memory of frames too large for a ring, while a shard has them. */
+  /** Memory of frames too large for a ring, until their shard has answered. */
   readonly #oversized: ByteBudget
   /** By shard: the part of the request in hand. */
   readonly #parts: (Part | null)[]

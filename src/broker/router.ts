@@ -14,8 +14,8 @@ export class Router {
   #turn = 0
 
   /**
-   * Resolves the partition of every record. Nothing is decided until accept(): a request that is refused or must wait
-   * moves no turn.
+   * Resolves the partition of every record. Nothing is decided until accept(): a request that is refused before it
+   * reaches the engine, or must wait, moves no turn.
    * @returns partitions[0, count), valid until the next call. @throws BrokerError PARTITION_RANGE
    */
   route(topic: Topic, records: RecordSource): Uint32Array {

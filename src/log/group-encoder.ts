@@ -19,6 +19,7 @@ import { RESULT_BYTES } from '../model/requests.ts'
 import { BATCH_HEADER_BYTES, recordBytes, sealBatch, writeRecord } from '../wire/batch/encode.ts'
 import { EncodedRuns } from './encoded-runs.ts'
 import {
+  BATCH_COVERED_BY_RUN,
   DirectoryEntry,
   ENTRY_BYTES,
   GROUP_HEADER_BYTES,
@@ -37,8 +38,6 @@ const NONE = -1
 const TWO_32 = 0x1_0000_0000
 const FIRST_RECORDS = 4096
 const FIRST_BATCHES = 256
-/** First bytes of a batch that its own CRC does not cover, with the CRC: what a run's checksum is made of. */
-const COVERED_BY_RUN = 21
 
 /** What the journal tells the encoder about the group it makes, when it is about to be written. */
 export interface GroupPlace {
@@ -290,7 +289,7 @@ export class GroupEncoder {
         timestampMs: this.receiveMs,
         recordCount: count
       })
-      checksum = crc32c(target, position, position + COVERED_BY_RUN, checksum)
+      checksum = crc32c(target, position, position + BATCH_COVERED_BY_RUN, checksum)
       entry.batchCount++
       entry.recordCount += count
       position = end

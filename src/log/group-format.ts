@@ -13,7 +13,10 @@
  */
 import { crc32c } from '../base/crc32c.ts'
 import { readU64, write64 } from '../wire/primitives/u64.ts'
+import { BLOCK_BYTES, blockAligned } from './slot-format.ts'
 
+/** First bytes of a batch that its own CRC does not cover, with the CRC: what the checksum of a run is made of. */
+export const BATCH_COVERED_BY_RUN = 21
 export const GROUP_HEADER_BYTES = 64
 export const GROUP_TRAILER_BYTES = 32
 export const ENTRY_BYTES = 64
@@ -167,7 +170,7 @@ export interface GroupHeader {
 /** Bytes of a group with that much in it, padding included. */
 export function groupBytes(directoryBytes: number, bodyBytes: number): number {
   const used = GROUP_HEADER_BYTES + 2 * directoryBytes + bodyBytes + GROUP_TRAILER_BYTES
-  return Math.ceil(used / 4096) * 4096
+  return blockAligned(used)
 }
 
 /**
@@ -250,7 +253,7 @@ export function readGroupTrailer(source: Buffer, end: number, seed: number): Gro
   if (at < 0 || source.readUInt32BE(at) !== TRAILER_MAGIC) return null
   const directoryBytes = source.readUInt32BE(at + 16)
   const totalBytes = source.readUInt32BE(at + 20)
-  if (directoryBytes > at || totalBytes > end || totalBytes % 4096 !== 0) return null
+  if (directoryBytes > at || totalBytes > end || totalBytes % BLOCK_BYTES !== 0) return null
   const sum = crc32c(source, at - directoryBytes, at, crc32c(source, at + 8, end, seed))
   if (sum !== source.readUInt32BE(at + 4)) return null
   return { number: readU64(source, at + 8), totalBytes, directoryBytes }

@@ -11,6 +11,7 @@ import { batchBytesAt } from '../wire/batch/view.ts'
 import { EncodeBuffer } from './encode-buffer.ts'
 import { GroupEncoder } from './group-encoder.ts'
 import {
+  BATCH_COVERED_BY_RUN,
   DirectoryEntry,
   ENTRY_BYTES,
   GROUP_HEADER_BYTES,
@@ -26,7 +27,7 @@ import { LogTable } from './log-table.ts'
 import type { PartitionLog } from './partition-log.ts'
 import { findSlots, footerOf, replay, replayEntry, type Findings } from './recovery.ts'
 import { SlotFiles, fillSlot } from './slot-files.ts'
-import { BATCH_COVERED_BY_RUN, type ScannedGroup } from './slot-scan.ts'
+import type { ScannedGroup } from './slot-scan.ts'
 
 export interface ShardLogOptions {
   readonly disk: Disk

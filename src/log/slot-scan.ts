@@ -7,6 +7,7 @@ import { crc32c } from '../base/crc32c.ts'
 import type { DiskFile } from '../disk/disk.ts'
 import { BATCH_HEADER_BYTES, batchBytesAt, batchStatus, checkBatch } from '../wire/batch/view.ts'
 import {
+  BATCH_COVERED_BY_RUN,
   GROUP_HEADER_BYTES,
   GROUP_TRAILER_BYTES,
   beginsGroup,
@@ -18,9 +19,6 @@ import {
   type GroupHeader
 } from './group-format.ts'
 import { BLOCK_BYTES, SLOT_GROUPS_AT, decodeSlotTail, type SlotTail } from './slot-format.ts'
-
-/** First 21 bytes of a batch: what its own CRC does not cover, with the CRC itself. */
-export const BATCH_COVERED_BY_RUN = 21
 
 /** A group as it stands in a slot. */
 export interface ScannedGroup {
