@@ -14,6 +14,8 @@ import { LocalBroker } from './broker/broker.ts'
 import { IdempotentProduce, type IdempotentParts } from './broker/idempotent-produce.ts'
 import { LocalEngine, OpenTopics } from './broker/local-engine.ts'
 import { ProducerCommands } from './broker/producer-commands.ts'
+import { openFilesMax } from './config/auto-sizes.ts'
+import { descriptorLimit } from './config/machine.ts'
 import type { Settings } from './config/settings.ts'
 import { defaultShardCount } from './config/shards.ts'
 import { Catalog } from './control/catalog.ts'
@@ -85,6 +87,8 @@ async function build(settings: Settings, logger: Logger, undo: Undo[]): Promise<
   const shards = new ShardSet({
     shardCount,
     placementEpoch: catalog.placement.epoch,
+    dataDirectory: dataDir,
+    openFilesMax: Math.max(1, Math.floor(openFilesMax(settings, descriptorLimit()) / shardCount)),
     directoryOf: shard => `${dataDir}/journal/${String(shard).padStart(3, '0')}`,
     settings,
     faultsOf: armedFaults(process.env['MILLRACE_FAULTS']),

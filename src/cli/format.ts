@@ -1,5 +1,13 @@
 /** The lines that commands print for people. Pure. With --json nothing of this is used. */
-import type { ConsumeAnswer, ConsumedRecord, DescribeAnswer, ProduceResult, Whole } from '../client/http/http-client.ts'
+import type {
+  ConsumeAnswer,
+  ConsumedRecord,
+  DescribeAnswer,
+  ProducerAnswer,
+  ProduceResult,
+  TopicConfigFields,
+  Whole
+} from '../client/http/http-client.ts'
 
 const escapes: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r' }
 
@@ -34,12 +42,25 @@ function formatConfigValue(name: string, value: Whole | string | null): string {
   return `${name}=${value === null && neverFields.has(name) ? 'never' : String(value)}`
 }
 
+/** The configuration of a topic, a field per line. */
+export function formatConfig(config: TopicConfigFields): string[] {
+  return Object.entries(config).map(([field, value]) => formatConfigValue(field, value))
+}
+
+/** A producer id: a line per partition that it wrote to, or one that says there is none. */
+export function formatProducer({ producer_id: id, partitions }: ProducerAnswer): string[] {
+  if (partitions.length === 0) return [`producer=${id} (no partitions)`]
+  return partitions.map(
+    ({ topic, partition, last_seen_sequence: sequence, last_offset: offset }) =>
+      `producer=${id} topic=${topic} partition=${partition} last_seen_sequence=${sequence} last_offset=${offset}`
+  )
+}
+
 /** A topic: its configuration, then one line per partition. */
 export function formatDescription({ name, partitions, config }: DescribeAnswer): string[] {
-  const settings = Object.entries(config).map(([field, value]) => formatConfigValue(field, value))
   return [
     `topic '${name}' with ${partitions.length} partition(s)`,
-    `config ${settings.join(' ')}`,
+    `config ${formatConfig(config).join(' ')}`,
     ...partitions.map(
       partition =>
         `partition=${partition.id} start_offset=${partition.start_offset} end_offset=${partition.end_offset} ` +

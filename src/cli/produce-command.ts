@@ -1,8 +1,7 @@
 /** `millrace produce`: one value, or one record per line of a file, over the HTTP API. Requests go one after the other. */
 import { createReadStream, statSync } from 'node:fs'
 import { Option, type Command } from 'commander'
-import type { HttpClient, ProduceRecord } from '../client/http/http-client.ts'
-import { HttpClientError } from '../client/http/http-client.ts'
+import { HttpClientError, type HttpClient, type ProduceRecord } from '../client/http/http-client.ts'
 import {
   addClientOptions,
   addExamples,
@@ -16,6 +15,7 @@ import {
 import { formatResult } from './format.ts'
 import { print, UsageError, type CliIo } from './io.ts'
 import { readLineBatches, type LineBatch } from './lines.ts'
+import { NUMBERED_RECORDS_MAX, numberingOf, sequenceAt, type Numbering } from './numbering.ts'
 import { openProgress, type Progress } from './progress.ts'
 
 /**
@@ -34,6 +34,8 @@ interface ProduceJob {
   readonly client: HttpClient
   readonly topic: string
   readonly shared: Omit<ProduceRecord, 'value'>
+  /** null: records are not numbered, and sent twice they are written twice. */
+  readonly numbering: Numbering | null
   readonly isJson: boolean
 }
 
@@ -47,9 +49,17 @@ export function addProduceCommand(program: Command, io: CliIo): void {
     .option('--partition <number>', 'partition, instead of the one the key decides')
     .addOption(new Option('--value <text>', 'value of one record').conflicts('fromFile'))
     .option('--from-file <path>', 'one record per non-empty line of this file; - reads stdin')
+    .option('--producer-id <id>', 'write each record once, however often it is sent; needs --sequence')
+    .option('--sequence <number>', 'number of the record, or of the first line; it counts up per line')
+    .addHelpText(
+      'after',
+      '\nA producer numbers its records in each partition, each one more than the last: with --producer-id give\n' +
+        '--partition, or a --key, so that all go to one. A record sent again is answered as (duplicate).'
+    )
   addExamples(addClientOptions(command), [
     'millrace produce --topic orders --key user-1 --value \'{"total":12}\'',
     'millrace produce --topic orders --partition 0 --from-file orders.jsonl',
+    'millrace produce --topic orders --partition 0 --producer-id shop-1 --sequence 0 --from-file orders.jsonl',
     'tail -f app.log | millrace produce --topic logs --from-file -'
   ])
   command.action(async (_, command: Command) => {
@@ -60,6 +70,7 @@ export function addProduceCommand(program: Command, io: CliIo): void {
       client: openClient(options, io),
       topic: requiredText(options, 'topic', '--topic'),
       shared: { ...(key === null ? {} : { key }), ...(partition === null ? {} : { partition }) },
+      numbering: numberingOf(options),
       isJson: options['json'] === true
     }
     const value = textOf(options['value'])
@@ -70,12 +81,24 @@ export function addProduceCommand(program: Command, io: CliIo): void {
   })
 }
 
-/** @returns the partitions and offsets written, as a tally. */
-async function produceLines(job: ProduceJob, lines: readonly string[], io: CliIo, isShown: boolean): Promise<number> {
-  const answer = await job.client.produce(
-    job.topic,
-    lines.map(value => ({ ...job.shared, value }))
-  )
+/** @param sentCount records before these, for their sequences. @returns how many were written. */
+async function produceLines(
+  job: ProduceJob,
+  lines: readonly string[],
+  sentCount: number,
+  io: CliIo,
+  isShown: boolean
+): Promise<number> {
+  const { client, topic, numbering } = job
+  const records = lines.map(value => ({ ...job.shared, value }))
+  const answer =
+    numbering === null
+      ? await client.produce(topic, records)
+      : await client.produceNumbered(
+          topic,
+          numbering.producerId,
+          records.map((record, i) => ({ ...record, sequence: sequenceAt(numbering, sentCount + i) }))
+        )
   const { results } = answer.body
   if (isShown)
     await print(
@@ -87,14 +110,28 @@ async function produceLines(job: ProduceJob, lines: readonly string[], io: CliIo
 
 async function produceValue(job: ProduceJob, value: string, io: CliIo): Promise<void> {
   try {
-    await produceLines(job, [value], io, true)
+    await produceLines(job, [value], 0, io, true)
   } catch (error) {
-    if (!(error instanceof HttpClientError) || error.kind !== 'refused') throw error
-    // Some texts of the broker say it themselves.
-    const isSaid = error.written === 'no' && error.reason.includes(fates.no)
-    const fate = error.written === 'unknown' ? 'the record may have been written' : fates[error.written]
-    throw isSaid ? error : error.withReason(`${error.reason}; ${fate}`)
+    if (!(error instanceof HttpClientError)) throw error
+    throw error.withReason(`${error.reason}${fateOfValue(error)}${adviceForValue(job, error)}`)
   }
+}
+
+/** What became of one value, where the broker spoke; some of its texts say it themselves. */
+function fateOfValue({ kind, written, reason }: HttpClientError): string {
+  if (kind !== 'refused' || (written === 'no' && reason.includes(fates.no))) return ''
+  return `; ${written === 'unknown' ? 'the record may have been written' : fates[written]}`
+}
+
+function adviceForValue(job: ProduceJob, error: HttpClientError): string {
+  const isOpen = error.written === 'unknown' && canSendAgain(job, error)
+  return isOpen ? '; sent again with the same --sequence it is written once' : ''
+}
+
+/** Whether the same records may be sent again: they must meet themselves in one partition, and a wrong sequence stays wrong. */
+function canSendAgain({ numbering, shared }: ProduceJob, { code }: HttpClientError): boolean {
+  const isPinned = shared.partition !== undefined || shared.key !== undefined
+  return numbering !== null && isPinned && !(code ?? '').startsWith('SEQUENCE_')
 }
 
 async function produceFile(job: ProduceJob, file: string, io: CliIo): Promise<void> {
@@ -109,9 +146,9 @@ async function produceFile(job: ProduceJob, file: string, io: CliIo): Promise<vo
     for await (const batch of readLineBatches(
       input as AsyncIterable<Uint8Array>,
       file === '-' ? 'stdin' : file,
-      batchLimits
+      job.numbering === null ? batchLimits : { ...batchLimits, linesMax: NUMBERED_RECORDS_MAX }
     )) {
-      recordCount += await produceBatch(job, batch, io, isShown)
+      recordCount += await produceBatch(job, batch, recordCount, io, isShown)
       progress?.update(batch.inputBytes, recordCount)
     }
   } catch (error) {
@@ -121,12 +158,24 @@ async function produceFile(job: ProduceJob, file: string, io: CliIo): Promise<vo
   if (!isShown) await print(io.stdout, `produced ${recordCount} record(s) to topic '${job.topic}'\n`)
 }
 
-async function produceBatch(job: ProduceJob, batch: LineBatch, io: CliIo, isShown: boolean): Promise<number> {
+async function produceBatch(
+  job: ProduceJob,
+  batch: LineBatch,
+  sentCount: number,
+  io: CliIo,
+  isShown: boolean
+): Promise<number> {
   try {
-    return await produceLines(job, batch.lines, io, isShown)
+    return await produceLines(job, batch.lines, sentCount, io, isShown)
   } catch (error) {
     if (!(error instanceof HttpClientError)) throw error
-    throw error.withReason(`${error.reason}; of lines ${batch.firstLine} to ${batch.lastLine} ${fates[error.written]}`)
+    const { firstLine, lastLine } = batch
+    const fate = `of lines ${firstLine} to ${lastLine} ${fates[error.written]}`
+    const goOn =
+      job.numbering !== null && canSendAgain(job, error)
+        ? `; go on from line ${firstLine} with --sequence ${sequenceAt(job.numbering, sentCount)}`
+        : ''
+    throw error.withReason(`${error.reason}; ${fate}${goOn}`)
   }
 }
 

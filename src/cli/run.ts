@@ -11,6 +11,7 @@ import { exitCodes, print, UsageError, type CliIo, type ExitCode } from './io.ts
 import { addInspectCommands } from './offline/inspect-command.ts'
 import { addVerifyCommand } from './offline/verify-command.ts'
 import { addProduceCommand } from './produce-command.ts'
+import { addProducerCommands } from './producer-command.ts'
 import { addServeCommand } from './serve-command.ts'
 import { addTopicCommands } from './topic-command.ts'
 import { readVersion } from './version.ts'
@@ -55,6 +56,7 @@ function buildProgram(io: CliIo, finish: (code: ExitCode) => void): Command {
   addTopicCommands(program, io)
   addProduceCommand(program, io)
   addConsumeCommand(program, io)
+  addProducerCommands(program, io)
   addVerifyCommand(program, io, finish)
   addInspectCommands(program, io, finish)
   return program

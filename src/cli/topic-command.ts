@@ -1,6 +1,6 @@
-/** `millrace topic …`: create, list, describe, delete, over the HTTP API. */
+/** `millrace topic …`: create, alter, list, describe, show-config, delete, over the HTTP API. */
 import type { Command } from 'commander'
-import type { TopicConfigFields, Whole } from '../client/http/http-client.ts'
+import type { Answer, TopicConfigFields, Whole } from '../client/http/http-client.ts'
 import {
   addClientOptions,
   addExamples,
@@ -15,18 +15,20 @@ import {
   wholeOf,
   type OptionTexts
 } from './common-options.ts'
-import { formatDescription } from './format.ts'
-import { print, type CliIo } from './io.ts'
+import { formatConfig, formatDescription } from './format.ts'
+import { print, UsageError, type CliIo } from './io.ts'
 
 /** −1 clears a retention back to never. */
 const u64OrNever = { min: -1n, max: u64.max }
 
 /** Adds the command group to the program. */
 export function addTopicCommands(program: Command, io: CliIo): void {
-  const topic = program.command('topic').description('create, list, describe and delete topics')
+  const topic = program.command('topic').description('create, alter, list, describe and delete topics')
   addCreate(topic, io)
+  addAlter(topic, io)
   addList(topic, io)
   addDescribe(topic, io)
+  addShowConfig(topic, io)
   addDelete(topic, io)
 }
 
@@ -36,12 +38,7 @@ function addCreate(topic: Command, io: CliIo): void {
     .description('create a topic')
     .option('--name <topic>', 'name: letters, digits, dot, underscore, dash (required)')
     .option('--partitions <number>', 'number of partitions', '1')
-    .option('--retention-ms <ms>', 'how long records are kept (default: for ever)')
-    .option('--retention-bytes <bytes>', 'how much of a partition is kept (default: all)')
-    .option('--cleanup-policy <policy>', 'delete, compact or compact,delete')
-    .option('--segment-bytes <bytes>', 'size at which a segment ends')
-    .option('--tombstone-retention-ms <ms>', 'how long compaction keeps a tombstone')
-  addExamples(addClientOptions(command), [
+  addExamples(addClientOptions(addConfigOptions(command)), [
     'millrace topic create --name orders --partitions 3',
     'millrace topic create --name prices --cleanup-policy compact --segment-bytes 16MiB'
   ])
@@ -54,6 +51,52 @@ function addCreate(topic: Command, io: CliIo): void {
     const text = `created topic '${body.name}' with ${body.partitions} partition(s)`
     await print(io.stdout, `${options['json'] === true ? answer.text : text}\n`)
   })
+}
+
+/** The fields of a topic's configuration, one option each. */
+function addConfigOptions(command: Command): Command {
+  return command
+    .option('--retention-ms <ms>', 'how long records are kept; -1: for ever, as in a new topic')
+    .option('--retention-bytes <bytes>', 'how much of a partition is kept; -1: all, as in a new topic')
+    .option('--cleanup-policy <policy>', 'delete, compact or compact,delete')
+    .option('--segment-bytes <bytes>', 'size at which a segment ends')
+    .option('--tombstone-retention-ms <ms>', 'how long compaction keeps a tombstone')
+}
+
+function addAlter(topic: Command, io: CliIo): void {
+  const command = topic
+    .command('alter')
+    .description('change the configuration of a topic; what is not named keeps its value')
+    .option('--name <topic>', 'the topic (required)')
+  addExamples(addClientOptions(addConfigOptions(command)), [
+    'millrace topic alter --name orders --retention-ms 86400000',
+    'millrace topic alter --name orders --retention-ms -1 --segment-bytes 16MiB'
+  ])
+  command.action(async (_, command: Command) => {
+    const options = optionsOf(command)
+    const name = requiredText(options, 'name', '--name')
+    const fields = configOf(options)
+    if (Object.keys(fields).length === 0) throw new UsageError('nothing to change: name a field, as --retention-ms')
+    await printConfig(await openClient(options, io).changeTopicConfig(name, fields), options, io)
+  })
+}
+
+function addShowConfig(topic: Command, io: CliIo): void {
+  const command = topic
+    .command('show-config')
+    .description('show the configuration of a topic, a field per line')
+    .option('--name <topic>', 'the topic (required)')
+  addExamples(addClientOptions(command), ['millrace topic show-config --name orders'])
+  command.action(async (_, command: Command) => {
+    const options = optionsOf(command)
+    const name = requiredText(options, 'name', '--name')
+    await printConfig(await openClient(options, io).topicConfig(name), options, io)
+  })
+}
+
+async function printConfig(answer: Answer<TopicConfigFields>, options: OptionTexts, io: CliIo): Promise<void> {
+  const text = options['json'] === true ? answer.text : formatConfig(answer.body).join('\n')
+  await print(io.stdout, `${text}\n`)
 }
 
 function configOf(options: OptionTexts): TopicConfigFields {

@@ -4,12 +4,19 @@
 import { frameLengthMax, limits } from '../model/limits.ts'
 import { isLoopbackHost, parseAddress } from './address.ts'
 import { showBytes } from './parse.ts'
-import { schema, type SettingField } from './schema.ts'
+import { schema } from './schema.ts'
+import type { SettingField } from './setting-spec.ts'
 import type { Settings } from './settings.ts'
 
 /** @returns one line per broken rule. */
 export function checkTogether(values: Partial<Settings>): string[] {
-  return [...checkTls(values), ...checkOpenBind(values), ...checkSameAddress(values), ...checkSizes(values)]
+  return [
+    ...checkTls(values),
+    ...checkOpenBind(values),
+    ...checkSameAddress(values),
+    ...checkColdStorage(values),
+    ...checkSizes(values)
+  ]
 }
 
 function checkTls({ tlsCert, tlsKey }: Partial<Settings>): string[] {
@@ -46,6 +53,18 @@ function checkOpenBind(values: Partial<Settings>): string[] {
 function checkSameAddress({ bind, bindBinary }: Partial<Settings>): string[] {
   if (bind === undefined || bind !== bindBinary || bind.endsWith(':0')) return []
   return [`bind and bind_binary are both ${bind}: each listener needs a port of its own`]
+}
+
+/** One place for cold segments; the address of a service is nothing without a bucket in it. */
+function checkColdStorage({ coldStorageDir, coldStorage, coldStorageEndpoint }: Partial<Settings>): string[] {
+  const faults: string[] = []
+  if (coldStorageDir && coldStorage) {
+    faults.push('cold_storage_dir and cold_storage are both set: sealed segments can be moved to one place only')
+  }
+  if (coldStorageEndpoint && coldStorage === null) {
+    faults.push('cold_storage_endpoint is set without cold_storage: name the bucket too')
+  }
+  return faults
 }
 
 /** Pairs of which the first must not be larger than the second: what it bounds would not fit. */

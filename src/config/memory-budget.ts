@@ -54,6 +54,7 @@ export function memoryBudget(settings: Settings, shardCount: number): MemoryBudg
     row('large requests on their way to a shard', movedBytes, 1, 'ceiling'),
     row('requests that wait for their producer id', heldBytes, 1, 'ceiling'),
     row('answers in flight', settings.replyMemoryBytes, 1, 'ceiling'),
+    row('keys of a compaction', settings.compactionMemoryBytes, 1, 'ceiling'),
     row('binary connections of one client address (estimate)', CONNECTION_BUFFER_BYTES, connections, 'ceiling')
   ]
   const rows = all.filter(({ totalBytes }) => totalBytes > 0)

@@ -8,15 +8,8 @@ import { parse, TomlError } from 'smol-toml'
 import { checkTogether } from './cross-checks.ts'
 import type { RawValue } from './kinds.ts'
 import { nearestOf } from './nearest.ts'
-import {
-  envNameOf,
-  otherEnvNames,
-  schema,
-  settingFields,
-  tomlKeyOf,
-  type SettingField,
-  type SettingSpec
-} from './schema.ts'
+import { envNameOf, otherEnvNames, schema, settingFields, tomlKeyOf } from './schema.ts'
+import type { SettingField, SettingSpec } from './setting-spec.ts'
 import type { Settings } from './settings.ts'
 
 /** Where a value came from, in words that name the exact place: `flag --bind`, `env MILLRACE_BIND`, `file x.toml`, `default`. */

@@ -3,37 +3,20 @@
  * Settings. Everything that names a setting is made from it: parsing, --help, `config explain`; the shipped
  * config/millrace.toml and docs/configuration.md are tested against it. Data only; main thread and CLI.
  */
-import { address, bytes, choice, duration, integer, list, optional, text, toggle, type Kind } from './kinds.ts'
+import { address, bytes, choice, duration, integer, list, optional, text, toggle } from './kinds.ts'
+import { coldStorageSettings, journalSettings, logSettings } from './log-settings.ts'
+import {
+  DAY_MS,
+  GIB,
+  HOUR_MS,
+  KIB,
+  MIB,
+  SECOND_MS,
+  type Schema,
+  type SettingField,
+  type SettingSpec
+} from './setting-spec.ts'
 import type { Settings } from './settings.ts'
-
-const KIB = 1024
-const MIB = 1024 * KIB
-const GIB = 1024 * MIB
-const SECOND_MS = 1_000
-const HOUR_MS = 3_600_000
-const DAY_MS = 24 * HOUR_MS
-
-export const settingGroups = ['Listening and access', 'The log', 'Limits', 'Memory', 'Cluster', 'Logging'] as const
-export type SettingGroup = (typeof settingGroups)[number]
-
-export interface SettingSpec<T> {
-  /** `--data-dir`. The environment variable and the TOML key follow from it: MILLRACE_DATA_DIR, data_dir. */
-  readonly flag: string
-  readonly group: SettingGroup
-  readonly kind: Kind<T>
-  readonly fallback: T
-  /** What it does, for --help, the shipped file and the documentation: no full stop, one line. */
-  readonly text: string
-  /** The feature comes later: any value but the default refuses at start, because silence would mislead. */
-  readonly later?: true
-  /** Never shown, not even in a fault. */
-  readonly isSecret?: true
-  /** One more environment variable, read when the first is not set. */
-  readonly extraEnv?: string
-}
-
-export type SettingField = keyof Settings
-type Schema = { readonly [Field in SettingField]: SettingSpec<Settings[Field]> }
 
 const listening = {
   dataDir: {
@@ -112,97 +95,6 @@ const listening = {
   }
 } as const satisfies Partial<Schema>
 
-const log = {
-  shards: {
-    flag: '--shards',
-    group: 'The log',
-    kind: optional(integer({ min: 1, max: 1023 }, 'threads'), 'auto'),
-    fallback: null,
-    text: 'Threads that own the partitions; auto is what the data directory was made with, or one per core less one'
-  },
-  segmentBytes: {
-    flag: '--segment-bytes',
-    group: 'The log',
-    kind: bytes({ min: 128, max: 2 ** 40 }),
-    fallback: 64 * MIB,
-    text: 'Size at which a segment of a topic ends, for topics that do not say it themselves'
-  },
-  flushEveryRecords: {
-    flag: '--flush-every-records',
-    group: 'The log',
-    kind: integer({ min: 1, max: 1_000_000 }, 'records'),
-    fallback: 1,
-    text: 'Sync to disk once that many records of a shard wait; 1 answers a produce only after its sync'
-  },
-  flushIntervalMs: {
-    flag: '--flush-interval',
-    group: 'The log',
-    kind: duration({ min: 1, max: HOUR_MS }),
-    fallback: SECOND_MS,
-    text: 'Longest wait for that sync; matters only when --flush-every-records is above 1'
-  },
-  retentionCheckIntervalMs: {
-    flag: '--retention-check-interval',
-    group: 'The log',
-    kind: duration({ min: 10, max: 365 * DAY_MS }),
-    fallback: 30 * SECOND_MS,
-    text: 'Time between two retention passes',
-    later: true
-  },
-  compactionCheckIntervalMs: {
-    flag: '--compaction-check-interval',
-    group: 'The log',
-    kind: duration({ min: 10, max: 365 * DAY_MS }),
-    fallback: 60 * SECOND_MS,
-    text: 'Time between two compaction passes',
-    later: true
-  },
-  segmentDeleteGraceMs: {
-    flag: '--segment-delete-grace',
-    group: 'The log',
-    kind: duration({ min: 0, max: 365 * DAY_MS }),
-    fallback: 60 * SECOND_MS,
-    text: 'Time between dropping a segment and removing its files',
-    later: true
-  },
-  defaultTombstoneRetentionMs: {
-    flag: '--default-tombstone-retention-ms',
-    group: 'The log',
-    kind: integer({ min: 0, max: Number.MAX_SAFE_INTEGER }, 'ms'),
-    fallback: DAY_MS,
-    text: 'How long compaction keeps a tombstone, for topics that do not say it themselves'
-  },
-  coldStorageDir: {
-    flag: '--cold-storage-dir',
-    group: 'The log',
-    kind: optional(text('<path>', 'a directory'), 'none'),
-    fallback: null,
-    text: 'Where sealed segments are moved to',
-    later: true
-  },
-  journalSlotBytes: {
-    flag: '--journal-slot-bytes',
-    group: 'The log',
-    kind: bytes({ min: 64 * MIB, max: GIB }),
-    fallback: 128 * MIB,
-    text: 'Size of one journal slot'
-  },
-  journalFirstSlotBytes: {
-    flag: '--journal-first-slot-bytes',
-    group: 'The log',
-    kind: bytes({ min: MIB, max: GIB }),
-    fallback: 8 * MIB,
-    text: 'Size of the first slot of a new shard: it is filled before the broker listens, so it is small'
-  },
-  journalFillAheadBytes: {
-    flag: '--journal-fill-ahead-bytes',
-    group: 'The log',
-    kind: bytes({ min: 0, max: 16 * GIB }),
-    fallback: 256 * MIB,
-    text: 'Slots filled with zeros ahead of the writer, per shard: writing into them is fastest'
-  }
-} as const satisfies Partial<Schema>
-
 const limit = {
   maxRequestBodyBytes: {
     flag: '--max-request-body-bytes',
@@ -245,6 +137,13 @@ const limit = {
     kind: duration({ min: 10, max: 20 * DAY_MS }),
     fallback: 600 * SECOND_MS,
     text: 'A binary connection that sends nothing for that long is closed'
+  },
+  maxOpenFiles: {
+    flag: '--max-open-files',
+    group: 'Limits',
+    kind: optional(integer({ min: 64, max: 1_000_000 }, 'files'), 'auto'),
+    fallback: null,
+    text: 'Data files held open, over all shards; auto is a quarter of the file descriptors of the process, at most 4096'
   },
   shutdownTimeoutMs: {
     flag: '--shutdown-timeout',
@@ -298,6 +197,13 @@ const memory = {
     kind: bytes({ min: 16 * MIB, max: 64 * GIB }),
     fallback: 128 * MIB,
     text: 'Answer bytes reserved for requests in progress, over all connections; beyond it reads wait'
+  },
+  compactionMemoryBytes: {
+    flag: '--compaction-memory-bytes',
+    group: 'Memory',
+    kind: bytes({ min: MIB, max: 4 * GIB }),
+    fallback: 64 * MIB,
+    text: 'Table of the keys that one compaction has seen; a partition with more keys takes several rounds'
   }
 } as const satisfies Partial<Schema>
 
@@ -341,7 +247,9 @@ const cluster = {
 /** Every setting, in the order of the documentation. */
 export const schema: Schema = {
   ...listening,
-  ...log,
+  ...logSettings,
+  ...journalSettings,
+  ...coldStorageSettings,
   ...limit,
   ...memory,
   ...cluster,

@@ -21,17 +21,35 @@ export interface Settings {
   /** null: what the data directory was made with, or one per available core less one. */
   readonly shards: number | null
   readonly segmentBytes: number
+  /** A segment ends at this age even if it is small. */
+  readonly segmentMs: number
   readonly flushEveryRecords: number
   readonly flushIntervalMs: number
   readonly retentionCheckIntervalMs: number
   readonly compactionCheckIntervalMs: number
   readonly segmentDeleteGraceMs: number
   readonly defaultTombstoneRetentionMs: number
-  readonly coldStorageDir: string | null
+  /** Free space below which produce is refused. null: what reserveBytes of auto-sizes.ts gives. */
+  readonly diskReserveBytes: number | null
+
+  // The journal
   readonly journalSlotBytes: number
   readonly journalFirstSlotBytes: number
   /** Bytes of zero-filled slots kept ready ahead of the writer, per shard. */
   readonly journalFillAheadBytes: number
+  /** Bytes of journal over all shards before produce is slowed. null: what budgetBytes of auto-sizes.ts gives. */
+  readonly journalBudgetBytes: number | null
+  readonly settleIdleMs: number
+  readonly settleAgeMs: number
+
+  // Cold storage
+  readonly coldStorageDir: string | null
+  /** `s3://bucket/prefix` as written. */
+  readonly coldStorage: string | null
+  readonly coldStorageEndpoint: string | null
+  readonly coldStorageRegion: string
+  readonly coldStoragePathStyle: boolean
+  readonly coldCacheBytes: number
 
   // Limits
   readonly maxRequestBodyBytes: number
@@ -41,6 +59,8 @@ export interface Settings {
   readonly binaryMaxConnectionsPerIp: number
   readonly binaryIdleTimeoutMs: number
   readonly shutdownTimeoutMs: number
+  /** Data files open at once, over all shards. null: what openFilesMax of auto-sizes.ts gives. */
+  readonly maxOpenFiles: number | null
 
   // Memory (the budget table)
   readonly requestRingBytes: number
@@ -51,6 +71,8 @@ export interface Settings {
   readonly requestMemoryBytes: number
   /** All reply bytes reserved for requests in progress. */
   readonly replyMemoryBytes: number
+  /** Table of keys of one compaction. */
+  readonly compactionMemoryBytes: number
 
   // Raft of the seed: named, refused
   readonly raftNodeId: number | null

@@ -19,8 +19,17 @@ export class DiskError extends Error {
   }
 }
 
+/**
+ * A direct file bypasses the page cache. There a position and a length are multiples of DIRECT_BLOCK_BYTES, and memory
+ * is aligned to it (aligned-memory.ts); anything else is a bug of the caller. Only truncate takes any size.
+ */
 export interface DiskFile {
   readonly path: string
+  /**
+   * True while the file bypasses the page cache; false for ordinary files. A direct file turns false, for good, when
+   * the file system refuses to do that, be it at a later call; that call and all others then do the same, buffered.
+   */
+  readonly isDirect: boolean
   /** Reads up to `length` bytes at `position` into target[targetStart…]. @returns bytes read; fewer only at the end of the file. */
   read(point: FaultPoint, target: Uint8Array, targetStart: number, length: number, position: number): number
   /** Writes all of source[start, end) at `position`, or throws DiskError. */
@@ -38,12 +47,22 @@ export interface Disk {
   open(point: FaultPoint, path: string): DiskFile
   /** Makes a new empty file; EEXIST if it is there. Its name is durable only after syncDirectory. */
   create(point: FaultPoint, path: string): DiskFile
+  /** As open, bypassing the page cache where the file system does that: see DiskFile.isDirect. */
+  openDirect(point: FaultPoint, path: string): DiskFile
+  /** As create, bypassing the page cache where the file system does that: see DiskFile.isDirect. */
+  createDirect(point: FaultPoint, path: string): DiskFile
   exists(path: string): boolean
+  /** Size of a file in bytes, without opening it. */
+  sizeOf(path: string): number
+  /** Bytes that files below the directory `path` may still take. */
+  freeBytes(path: string): number
   /** Names in a directory, sorted by code unit. */
   list(path: string): string[]
   makeDirectory(point: FaultPoint, path: string): void
   rename(point: FaultPoint, from: string, to: string): void
   remove(point: FaultPoint, path: string): void
+  /** Takes an empty directory away; ENOTEMPTY if it is not. Durable only after syncDirectory of its parent. */
+  removeDirectory(point: FaultPoint, path: string): void
   /** fsync of a directory: names made, moved and removed in it are durable on return. */
   syncDirectory(point: FaultPoint, path: string): void
 }

@@ -10,8 +10,12 @@ import { DiskError } from './disk.ts'
 import { faultPoints } from './faults.ts'
 import type { FaultPoint } from './faults.ts'
 
-/** What may be armed. ENOSPC: the disk is full. EMFILE: no file descriptor left. EIO: the device failed. */
-export const faultErrors = ['EIO', 'ENOSPC', 'EMFILE', 'EACCES'] as const
+/**
+ * What may be armed. ENOSPC: the disk is full. EMFILE: no file descriptor left. EIO: the device failed.
+ * EINVAL: where a direct file is opened, read or written, the file system does not do that, and the file is buffered
+ * from then on; elsewhere an error like the others.
+ */
+export const faultErrors = ['EIO', 'ENOSPC', 'EMFILE', 'EACCES', 'EINVAL'] as const
 export type FaultError = (typeof faultErrors)[number]
 
 /**
@@ -73,6 +77,11 @@ export class FaultPlan {
 /** The DiskError of an armed fault. */
 export function faultError(code: FaultError, point: FaultPoint, path: string): DiskError {
   return new DiskError(code, point, `${code} at ${point} of ${path} (armed by a test)`)
+}
+
+/** True if the fault stands for a file system that does not bypass the page cache: a direct file falls back. */
+export function refusesDirect(fault: Fault | null): boolean {
+  return fault?.kind === 'error' && fault.code === 'EINVAL'
 }
 
 /** What a fault of kind bug throws. */

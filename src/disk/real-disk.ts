@@ -4,9 +4,12 @@
  *
  * Invariants: every refusal leaves as a DiskError with errno and point; a write returns only when all bytes were taken;
  * files are made 0600 and directories 0700. It never retries a failed call and never syncs unasked.
+ * A direct file (O_DIRECT) that the file system will not serve is opened once more without that, and the refused call
+ * is done over: nothing of it was done.
  */
 import {
   closeSync,
+  constants,
   existsSync,
   fdatasyncSync,
   fstatSync,
@@ -17,18 +20,29 @@ import {
   readdirSync,
   readSync,
   renameSync,
+  rmdirSync,
+  statfsSync,
+  statSync,
   unlinkSync,
   writeSync
 } from 'node:fs'
 import { assert } from '../base/assert.ts'
+import { DIRECT_BLOCK_BYTES, assertDirect, halfWay } from './aligned-memory.ts'
 import { DiskError } from './disk.ts'
 import type { Disk, DiskFile } from './disk.ts'
-import { faultError, plantedBug } from './fault-plan.ts'
-import type { FaultPlan } from './fault-plan.ts'
+import { faultError, plantedBug, refusesDirect } from './fault-plan.ts'
+import type { Fault, FaultPlan } from './fault-plan.ts'
 import type { FaultPoint } from './faults.ts'
 
 const FILE_MODE = 0o600
 const DIRECTORY_MODE = 0o700
+/** Errors by which a file system says that it does not do O_DIRECT. Alignment, their other cause, is asserted. */
+const directRefusals: readonly unknown[] = ['EINVAL', 'ENOTSUP', 'EOPNOTSUPP']
+
+interface OpenedFile {
+  readonly descriptor: number
+  readonly isDirect: boolean
+}
 
 /**
  * The file system as a Disk.
@@ -46,25 +60,34 @@ class RealDisk implements Disk {
   }
 
   open(point: FaultPoint, path: string): DiskFile {
-    return new RealFile(
-      path,
-      this.#perform(point, path, () => openSync(path, 'r+')),
-      point,
-      this.#faults
-    )
+    return this.#file(point, path, () => openBuffered(path))
   }
 
   create(point: FaultPoint, path: string): DiskFile {
-    return new RealFile(
-      path,
-      this.#perform(point, path, () => openSync(path, 'wx+', FILE_MODE)),
-      point,
-      this.#faults
-    )
+    return this.#file(point, path, () => createBuffered(path))
+  }
+
+  openDirect(point: FaultPoint, path: string): DiskFile {
+    return this.#directFile(point, path, openBuffered, openDirectly)
+  }
+
+  createDirect(point: FaultPoint, path: string): DiskFile {
+    return this.#directFile(point, path, createBuffered, createDirectly)
   }
 
   exists(path: string): boolean {
     return existsSync(path)
+  }
+
+  sizeOf(path: string): number {
+    return translated('segment.open', path, () => statSync(path).size)
+  }
+
+  freeBytes(path: string): number {
+    return this.#perform('disk.free', path, () => {
+      const { bavail, bsize } = statfsSync(path)
+      return bavail * bsize
+    })
   }
 
   list(path: string): string[] {
@@ -83,6 +106,10 @@ class RealDisk implements Disk {
     this.#perform(point, path, () => unlinkSync(path))
   }
 
+  removeDirectory(point: FaultPoint, path: string): void {
+    this.#perform(point, path, () => rmdirSync(path))
+  }
+
   syncDirectory(point: FaultPoint, path: string): void {
     this.#perform(point, path, () => {
       const descriptor = openSync(path, 'r')
@@ -95,31 +122,57 @@ class RealDisk implements Disk {
   }
 
   #perform<T>(point: FaultPoint, path: string, action: () => T): T {
-    return performUnderFaults(this.#faults, point, path, action)
+    return performUnder(strike(this.#faults, point), point, path, action)
+  }
+
+  #file(point: FaultPoint, path: string, open: () => OpenedFile): DiskFile {
+    return new RealFile(path, this.#perform(point, path, open), point, this.#faults)
+  }
+
+  #directFile(
+    point: FaultPoint,
+    path: string,
+    buffered: (path: string) => OpenedFile,
+    direct: (path: string) => OpenedFile
+  ): DiskFile {
+    const fault = strike(this.#faults, point)
+    const isRefused = refusesDirect(fault)
+    const opened = performUnder(isRefused ? null : fault, point, path, () => (isRefused ? buffered : direct)(path))
+    return new RealFile(path, opened, point, this.#faults)
   }
 }
 
 class RealFile implements DiskFile {
   readonly path: string
   #descriptor: number
+  #isDirect: boolean
   readonly #openPoint: FaultPoint
   readonly #faults: FaultPlan | null
 
-  constructor(path: string, descriptor: number, openPoint: FaultPoint, faults: FaultPlan | null) {
+  constructor(path: string, opened: OpenedFile, openPoint: FaultPoint, faults: FaultPlan | null) {
     this.path = path
-    this.#descriptor = descriptor
+    this.#descriptor = opened.descriptor
+    this.#isDirect = opened.isDirect
     this.#openPoint = openPoint
     this.#faults = faults
   }
 
+  get isDirect(): boolean {
+    return this.#isDirect
+  }
+
   read(point: FaultPoint, target: Uint8Array, targetStart: number, length: number, position: number): number {
     assert(targetStart >= 0 && length >= 0 && targetStart + length <= target.length, 'read outside of its target')
-    return performUnderFaults(this.#faults, point, this.path, () => {
+    if (this.#isDirect) assertDirect(target, targetStart, length, position)
+    return performUnder(this.#strike(point), point, this.path, () => {
       let done = 0
       while (done < length) {
-        const count = readSync(this.#open(), target, targetStart + done, length - done, position + done)
-        if (count === 0) break
+        const count = this.#unlessRefused(point, () =>
+          readSync(this.#open(), target, targetStart + done, length - done, position + done)
+        )
         done += count
+        // Part of a block is the end of the file; asking a direct file for the rest of that block is an error.
+        if (count === 0 || (this.#isDirect && count % DIRECT_BLOCK_BYTES !== 0)) break
       }
       return done
     })
@@ -127,9 +180,10 @@ class RealFile implements DiskFile {
 
   write(point: FaultPoint, source: Uint8Array, start: number, end: number, position: number): void {
     assert(start >= 0 && start <= end && end <= source.length, 'write outside of its source')
-    const fault = this.#faults?.strike(point) ?? null
+    if (this.#isDirect) assertDirect(source, start, end - start, position)
+    const fault = this.#strike(point)
     if (fault === null) return this.#writeFully(point, source, start, end, position)
-    const middle = start + ((end - start) >> 1)
+    const middle = halfWay(start, end, this.#isDirect)
     if (fault.kind === 'short' || fault.kind === 'short-kill') this.#writeFully(point, source, start, middle, position)
     if (fault.kind === 'kill-after') this.#writeFully(point, source, start, end, position)
     if ('code' in fault) throw faultError(fault.code, point, this.path)
@@ -138,7 +192,7 @@ class RealFile implements DiskFile {
   }
 
   sync(point: FaultPoint): void {
-    performUnderFaults(this.#faults, point, this.path, () => fdatasyncSync(this.#open()))
+    performUnder(strike(this.#faults, point), point, this.path, () => fdatasyncSync(this.#open()))
   }
 
   sizeBytes(): number {
@@ -146,7 +200,7 @@ class RealFile implements DiskFile {
   }
 
   truncate(point: FaultPoint, sizeBytes: number): void {
-    performUnderFaults(this.#faults, point, this.path, () => ftruncateSync(this.#open(), sizeBytes))
+    performUnder(strike(this.#faults, point), point, this.path, () => ftruncateSync(this.#open(), sizeBytes))
   }
 
   close(): void {
@@ -160,25 +214,97 @@ class RealFile implements DiskFile {
     return this.#descriptor
   }
 
+  /** The fault that strikes a read or a write; one that refuses a direct file is dealt with here. */
+  #strike(point: FaultPoint): Fault | null {
+    const fault = strike(this.#faults, point)
+    if (!this.#isDirect || !refusesDirect(fault)) return fault
+    translated(point, this.path, () => this.#becomeBuffered(point))
+    return null
+  }
+
   /** A disk that fills up in the middle takes fewer bytes first and refuses the rest at the next call: hence the loop. */
   #writeFully(point: FaultPoint, source: Uint8Array, start: number, end: number, position: number): void {
-    const descriptor = this.#open()
     let at = start
     while (at < end) {
-      let count = 0
-      try {
-        count = writeSync(descriptor, source, at, end - at, position + at - start)
-      } catch (error) {
-        throw toDiskError(error, point, this.path)
-      }
+      const count = translated(point, this.path, () =>
+        this.#unlessRefused(point, () => writeSync(this.#open(), source, at, end - at, position + at - start))
+      )
       if (count === 0) throw new DiskError('EIO', point, `the disk took no byte of a write to ${this.path}`)
-      at += count
+      // Part of a block counts for nothing on a direct file: the next write must begin at a block again.
+      const taken = this.#isDirect ? count - (count % DIRECT_BLOCK_BYTES) : count
+      if (taken === 0) throw new DiskError('ENOSPC', point, `the disk took part of a block of ${this.path}`)
+      at += taken
     }
+  }
+
+  /** Does a read or write; once more, buffered, if the file is direct and the file system will not do that. */
+  #unlessRefused(point: FaultPoint, action: () => number): number {
+    try {
+      return action()
+    } catch (error) {
+      if (!this.#isDirect || !isDirectRefusal(error)) throw error
+      this.#becomeBuffered(point, error)
+      return action()
+    }
+  }
+
+  /** Opens the file by name once more. @throws DiskError EINVAL if the name leads to another file by now. */
+  #becomeBuffered(point: FaultPoint, cause?: unknown): void {
+    const buffered = openBuffered(this.path).descriptor
+    if (!isSameFile(this.#open(), buffered)) {
+      closeSync(buffered)
+      throw new DiskError('EINVAL', point, `direct access to ${this.path} is refused, and the file was moved`, cause)
+    }
+    closeSync(this.#open())
+    this.#descriptor = buffered
+    this.#isDirect = false
   }
 }
 
-function performUnderFaults<T>(faults: FaultPlan | null, point: FaultPoint, path: string, action: () => T): T {
-  const fault = faults?.strike(point) ?? null
+function openBuffered(path: string): OpenedFile {
+  return { descriptor: openSync(path, 'r+'), isDirect: false }
+}
+
+function createBuffered(path: string): OpenedFile {
+  return { descriptor: openSync(path, 'wx+', FILE_MODE), isDirect: false }
+}
+
+function openDirectly(path: string): OpenedFile {
+  // Only Linux has the flag.
+  if (!('O_DIRECT' in constants)) return openBuffered(path)
+  try {
+    return { descriptor: openSync(path, constants.O_RDWR | constants.O_DIRECT), isDirect: true }
+  } catch (error) {
+    if (!isDirectRefusal(error)) throw error
+    return openBuffered(path)
+  }
+}
+
+/** In two steps: a file system that refuses O_DIRECT may have made the file before it says so. */
+function createDirectly(path: string): OpenedFile {
+  closeSync(createBuffered(path).descriptor)
+  try {
+    return openDirectly(path)
+  } catch (error) {
+    unlinkSync(path)
+    throw error
+  }
+}
+
+function isDirectRefusal(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && directRefusals.includes(error.code)
+}
+
+function isSameFile(one: number, other: number): boolean {
+  const [a, b] = [fstatSync(one, { bigint: true }), fstatSync(other, { bigint: true })]
+  return a.ino === b.ino && a.dev === b.dev
+}
+
+function strike(faults: FaultPlan | null, point: FaultPoint): Fault | null {
+  return faults?.strike(point) ?? null
+}
+
+function performUnder<T>(fault: Fault | null, point: FaultPoint, path: string, action: () => T): T {
   if (fault === null) return translated(point, path, action)
   if ('code' in fault) throw faultError(fault.code, point, path)
   if (fault.kind === 'bug') throw plantedBug(point)

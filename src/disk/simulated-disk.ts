@@ -6,17 +6,19 @@
  *                                                                        order of changes to the same name
  *
  * Invariants: syncing a file does not make its name durable; syncing a directory does not make content durable; a
- * rename is seen whole or not at all. After crash() or killProcess() the old disk and its files refuse every call.
+ * rename is seen whole or not at all. A direct file keeps its promises no better than others: what it wrote is not
+ * durable before a sync either. A directory taken away may take with it what a lost rename moved out of it. After crash() or killProcess() the old disk and its files refuse every call.
  * Not modelled: stale content of freed blocks, bit rot, links.
  */
 import { basename, dirname } from 'node:path'
 import { assert } from '../base/assert.ts'
 import { DiskError } from './disk.ts'
 import type { Disk, DiskFile } from './disk.ts'
-import { faultError } from './fault-plan.ts'
+import { faultError, refusesDirect } from './fault-plan.ts'
 import type { Fault, FaultPlan } from './fault-plan.ts'
 import type { FaultPoint } from './faults.ts'
 import { SimulatedFileContent } from './simulated-file.ts'
+import { SimulatedOpenFile, type FileOwner } from './simulated-open-file.ts'
 
 interface DirectoryNode {
   readonly kind: 'directory'
@@ -25,7 +27,7 @@ interface DirectoryNode {
 }
 interface FileNode {
   readonly kind: 'file'
-  content: SimulatedFileContent
+  readonly content: SimulatedFileContent
 }
 type TreeNode = DirectoryNode | FileNode
 
@@ -43,43 +45,65 @@ export interface SimulatedDiskOptions {
   readonly directories?: readonly string[]
   /** Errors and short writes only; a plan that kills is refused. */
   readonly faults?: FaultPlan
+  /** What freeBytes says; `setFreeBytes` changes it. Writes do not use it up. Default: 1 TiB. */
+  readonly freeBytes?: number
   /** Negative control: sync of files does nothing, and says it did. */
   readonly ignoreSync?: boolean
   /** Negative control: syncDirectory does nothing, and says it did. */
   readonly ignoreDirectorySync?: boolean
 }
 
-export class SimulatedDisk implements Disk {
+export class SimulatedDisk implements Disk, FileOwner {
   #root: DirectoryNode = emptyDirectory()
   #pending: NameChange[] = []
   readonly #options: SimulatedDiskOptions
+  #freeBytes: number
   #isGone = false
 
   constructor(options: SimulatedDiskOptions = {}) {
     assert(options.faults?.hasKills() !== true, 'a simulated disk cannot kill the process')
     this.#options = options
+    this.#freeBytes = options.freeBytes ?? 1024 ** 4
     for (const path of options.directories ?? ['/data']) this.#makeDurableDirectory(path)
   }
 
   open(point: FaultPoint, path: string): DiskFile {
     this.#refuseIfStruck(point, path)
-    const node = this.#find(path)
-    if (node === undefined) throw refusal('ENOENT', point, path)
-    if (node.kind === 'directory') throw refusal('EISDIR', point, path)
-    return new SimulatedFile(this, path, node)
+    return this.#opened(path, this.#existingFile(point, path), false)
   }
 
   create(point: FaultPoint, path: string): DiskFile {
     this.#refuseIfStruck(point, path)
-    const directory = this.#parent(point, path)
-    if (directory.current.has(basename(path))) throw refusal('EEXIST', point, path)
-    const node: FileNode = { kind: 'file', content: new SimulatedFileContent() }
-    this.#change([{ directory, name: basename(path), node }])
-    return new SimulatedFile(this, path, node)
+    return this.#opened(path, this.#newFile(point, path), false)
+  }
+
+  openDirect(point: FaultPoint, path: string): DiskFile {
+    const isDirect = this.#allowsDirect(point, path)
+    return this.#opened(path, this.#existingFile(point, path), isDirect)
+  }
+
+  createDirect(point: FaultPoint, path: string): DiskFile {
+    const isDirect = this.#allowsDirect(point, path)
+    return this.#opened(path, this.#newFile(point, path), isDirect)
   }
 
   exists(path: string): boolean {
     return this.#find(path) !== undefined
+  }
+
+  sizeOf(path: string): number {
+    return this.#existingFile('segment.open', path).content.current.sizeBytes
+  }
+
+  freeBytes(path: string): number {
+    this.#refuseIfStruck('disk.free', path)
+    this.#directory('disk.free', path)
+    return this.#freeBytes
+  }
+
+  /** What freeBytes says from now on. */
+  setFreeBytes(bytes: number): void {
+    this.#freeBytes = bytes
   }
 
   list(path: string): string[] {
@@ -113,6 +137,12 @@ export class SimulatedDisk implements Disk {
     if (node === undefined) throw refusal('ENOENT', point, path)
     if (node.kind === 'directory') throw refusal('EISDIR', point, path)
     this.#change([{ directory, name: basename(path), node: null }])
+  }
+
+  removeDirectory(point: FaultPoint, path: string): void {
+    this.#refuseIfStruck(point, path)
+    if (this.#directory(point, path).current.size > 0) throw refusal('ENOTEMPTY', point, path)
+    this.#change([{ directory: this.#parent(point, path), name: basename(path), node: null }])
   }
 
   /** Makes durable every pending change of a name in the directory, and the earlier changes those build upon. */
@@ -158,20 +188,20 @@ export class SimulatedDisk implements Disk {
     return after
   }
 
-  /** For SimulatedFile: counts the call and @returns the fault that strikes it. */
+  /** For its open files: counts the call and @returns the fault that strikes it. */
   strike(point: FaultPoint): Fault | null {
     assert(!this.#isGone, 'disk used after its crash')
     return this.#options.faults?.strike(point) ?? null
   }
 
-  /** For SimulatedFile. */
+  /** For its open files. */
   get ignoresSync(): boolean {
     return this.#options.ignoreSync === true
   }
 
   #restartOptions(): SimulatedDiskOptions {
     const { ignoreSync = false, ignoreDirectorySync = false } = this.#options
-    return { ignoreSync, ignoreDirectorySync }
+    return { ignoreSync, ignoreDirectorySync, freeBytes: this.#freeBytes }
   }
 
   #retire(): void {
@@ -182,6 +212,33 @@ export class SimulatedDisk implements Disk {
   #refuseIfStruck(point: FaultPoint, path: string): void {
     const fault = this.strike(point)
     if (fault !== null && 'code' in fault) throw faultError(fault.code, point, path)
+  }
+
+  #opened(path: string, node: FileNode, isDirect: boolean): DiskFile {
+    return new SimulatedOpenFile(this, path, node.content, isDirect)
+  }
+
+  /** @returns false if a fault plays a file system that has no direct files. @throws DiskError of any other fault. */
+  #allowsDirect(point: FaultPoint, path: string): boolean {
+    const fault = this.strike(point)
+    if (refusesDirect(fault)) return false
+    if (fault !== null && 'code' in fault) throw faultError(fault.code, point, path)
+    return true
+  }
+
+  #existingFile(point: FaultPoint, path: string): FileNode {
+    const node = this.#find(path)
+    if (node === undefined) throw refusal('ENOENT', point, path)
+    if (node.kind === 'directory') throw refusal('EISDIR', point, path)
+    return node
+  }
+
+  #newFile(point: FaultPoint, path: string): FileNode {
+    const directory = this.#parent(point, path)
+    if (directory.current.has(basename(path))) throw refusal('EEXIST', point, path)
+    const node: FileNode = { kind: 'file', content: new SimulatedFileContent() }
+    this.#change([{ directory, name: basename(path), node }])
+    return node
   }
 
   #change(change: NameChange): void {
@@ -222,67 +279,6 @@ export class SimulatedDisk implements Disk {
 
   #parent(point: FaultPoint, path: string): DirectoryNode {
     return this.#directory(point, dirname(path))
-  }
-}
-
-class SimulatedFile implements DiskFile {
-  readonly path: string
-  readonly #disk: SimulatedDisk
-  readonly #node: FileNode
-  #isOpen = true
-
-  constructor(disk: SimulatedDisk, path: string, node: FileNode) {
-    this.#disk = disk
-    this.path = path
-    this.#node = node
-  }
-
-  read(point: FaultPoint, target: Uint8Array, targetStart: number, length: number, position: number): number {
-    assert(targetStart >= 0 && length >= 0 && targetStart + length <= target.length, 'read outside of its target')
-    this.#refuseIfStruck(point)
-    return this.#node.content.current.read(target, targetStart, length, position)
-  }
-
-  write(point: FaultPoint, source: Uint8Array, start: number, end: number, position: number): void {
-    assert(start >= 0 && start <= end && end <= source.length, 'write outside of its source')
-    const fault = this.#strike(point)
-    if (fault === null) return this.#node.content.write(source, start, end, position)
-    if (fault.kind === 'short') this.#node.content.write(source, start, start + ((end - start) >> 1), position)
-    if ('code' in fault) throw faultError(fault.code, point, this.path)
-  }
-
-  sync(point: FaultPoint): void {
-    const fault = this.#strike(point)
-    if (fault !== null && 'code' in fault) {
-      this.#node.content.failSync()
-      throw faultError(fault.code, point, this.path)
-    }
-    if (!this.#disk.ignoresSync) this.#node.content.sync()
-  }
-
-  sizeBytes(): number {
-    assert(this.#isOpen, 'file used after close')
-    return this.#node.content.current.sizeBytes
-  }
-
-  truncate(point: FaultPoint, sizeBytes: number): void {
-    this.#refuseIfStruck(point)
-    this.#node.content.truncate(sizeBytes)
-  }
-
-  close(): void {
-    assert(this.#isOpen, 'file used after close')
-    this.#isOpen = false
-  }
-
-  #strike(point: FaultPoint): Fault | null {
-    assert(this.#isOpen, 'file used after close')
-    return this.#disk.strike(point)
-  }
-
-  #refuseIfStruck(point: FaultPoint): void {
-    const fault = this.#strike(point)
-    if (fault !== null && 'code' in fault) throw faultError(fault.code, point, this.path)
   }
 }
 

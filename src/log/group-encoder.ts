@@ -243,7 +243,7 @@ export class GroupEncoder {
   #leaveLogs(): void {
     for (let i = 0; i < this.#logs.length; i++) {
       const log = this.#logs[i] as PartitionLog
-      log.capture(this.#states, i * STAGED_NUMBERS)
+      log.capture(this.#states, i * STAGED_NUMBERS, this.receiveMs)
       log.groupPlace = NONE
     }
     this.#sources.length = 0

@@ -9,7 +9,8 @@ import { assert } from '../base/assert.ts'
 import type { Clock } from '../base/clock.ts'
 import { crc32c } from '../base/crc32c.ts'
 import { DiskError, type Disk, type DiskFile } from '../disk/disk.ts'
-import { SlotFooter } from './slot-footer.ts'
+import { SealedSlots } from './sealed-slots.ts'
+import { SlotFooter, type FooterMark } from './slot-footer.ts'
 import {
   BLOCK_BYTES,
   SLOT_GROUPS_AT,
@@ -46,6 +47,7 @@ interface OpenSlot {
   readonly header: SlotHeader
   readonly seed: number
   readonly footer: SlotFooter
+  readonly isBlank: boolean
   /** Where the next group goes. */
   position: number
 }
@@ -53,12 +55,18 @@ interface OpenSlot {
 export class Journal {
   readonly #options: JournalOptions
   #open: OpenSlot | null = null
+  /** Left after a failed write, and not sealed yet: tried again before the next slot is opened. */
+  #ended: OpenSlot[] = []
+  /** Sealed and not settled, oldest first. */
+  readonly sealed = new SealedSlots()
   #lastSequence: number
   #lastWritten: number
   #lastSynced: number
   /** The disk can no longer be trusted: what was written may be lost though it reads well. Never false again (W6). */
   isPoisoned = false
   #isHandedOver = false
+  /** End and footer of the open slot before the group handed over. */
+  #beforeHandOver: { readonly position: number; readonly footer: FooterMark } | null = null
   /** Slots opened without zeros under them: slower, never wrong. */
   unfilledCount = 0
   rolledCount = 0
@@ -106,6 +114,18 @@ export class Journal {
     return this.#slot().position
   }
 
+  /** Bytes of the files whose groups are not settled, the open slot's included. */
+  get unsettledBytes(): number {
+    let bytes = this.#open?.header.capacityBytes ?? 0
+    for (const slot of this.#ended) bytes += slot.header.capacityBytes
+    return bytes + this.sealed.bytes
+  }
+
+  /** True if the open slot has groups. */
+  get hasOpenGroups(): boolean {
+    return this.#open !== null && this.#open.position > SLOT_GROUPS_AT
+  }
+
   /** True if a slot is open and has room for a group and for what the group adds to the footer. */
   fits(groupBytes: number, directoryBytes: number): boolean {
     const slot = this.#open
@@ -119,20 +139,26 @@ export class Journal {
    * @throws DiskError, nothing written; unless it poisons, call again when there is room (W6).
    */
   roll(groupBytes: number, directoryBytes: number): void {
+    this.#guard(() => this.#sealEnded())
+    this.sealOpen()
     this.#guard(() => {
-      if (this.#open !== null) {
-        assert(
-          this.#lastWritten === this.#lastSynced && !this.#isHandedOver,
-          'a slot is left only when all of it is synced'
-        )
-        this.#seal(this.#open, false)
-        this.#open = null
-        this.rolledCount++
-      }
       const slot = this.#take(groupBytes, directoryBytes)
       this.#beginSlot(slot)
       this.#adopt(slot)
     })
+  }
+
+  /** Seals the open slot, if any: it can be settled. All of it is synced. @throws DiskError */
+  sealOpen(): void {
+    const slot = this.#open
+    if (slot === null) return
+    assert(
+      this.#lastWritten === this.#lastSynced && !this.#isHandedOver,
+      'a slot is left only when all of it is synced'
+    )
+    this.#guard(() => this.#seal(slot, false))
+    this.#open = null
+    this.rolledCount++
   }
 
   /**
@@ -146,6 +172,7 @@ export class Journal {
 
   commitHeader(): void {
     const slot = this.#slot()
+    if (!slot.isBlank) blankSlotHeader(slot.file)
     writeSlotHeader(slot.file, slot.header)
   }
 
@@ -169,7 +196,9 @@ export class Journal {
       this.#lastWritten === this.#lastSynced && !this.#isHandedOver,
       'a group is handed over when all before it is synced'
     )
-    this.#advance(this.#slot(), bytes)
+    const slot = this.#slot()
+    this.#beforeHandOver = { position: slot.position, footer: slot.footer.mark() }
+    this.#advance(slot, bytes)
     this.#isHandedOver = true
   }
 
@@ -185,6 +214,10 @@ export class Journal {
   handedBackFailed(error: DiskError): void {
     this.#isHandedOver = false
     if (poisons(error)) this.isPoisoned = true
+    if (this.#open === null || this.#beforeHandOver === null) return
+    // The slot may get its footer later: nothing of the group stands in it.
+    this.#open.position = this.#beforeHandOver.position
+    this.#open.footer.restore(this.#beforeHandOver.footer)
   }
 
   #advance(slot: OpenSlot, bytes: number): void {
@@ -211,7 +244,22 @@ export class Journal {
   /** After a failed write: this slot gets no more groups, and the failed group's number is given again. All others are synced. */
   endSlot(): void {
     assert(this.#lastWritten === this.#lastSynced, 'a slot ends where it was last synced')
+    if (this.#open !== null) this.#ended.push(this.#open)
     this.#open = null
+  }
+
+  /** Gives the slots that were left their footers, over what the failed writes left. Those that the disk refuses wait on. */
+  #sealEnded(): void {
+    while (this.#ended.length > 0) {
+      const slot = this.#ended[0] as OpenSlot
+      try {
+        this.#seal(slot, true)
+      } catch (error) {
+        if (error instanceof DiskError && !poisons(error)) return
+        throw error
+      }
+      this.#ended.shift()
+    }
   }
 
   /** Clean end: seals the open slot and cuts it to what it holds. A slot without a group is left for the next start. */
@@ -247,12 +295,21 @@ export class Journal {
       madeAtMs: clock.nowMs()
     }
     const { file, ordinal } = files.openForWriting(spare)
-    return { file, ordinal, header, seed: saltSeed(salt), footer: new SlotFooter(), position: SLOT_GROUPS_AT }
+    return {
+      file,
+      ordinal,
+      header,
+      seed: saltSeed(salt),
+      footer: new SlotFooter(),
+      isBlank: spare.isBlank,
+      position: SLOT_GROUPS_AT
+    }
   }
 
   /** Writes and syncs the header. A failed write may have left a whole block of it: that file must not count. */
   #beginSlot(slot: OpenSlot): void {
     try {
+      if (!slot.isBlank) blankSlotHeader(slot.file)
       writeSlotHeader(slot.file, slot.header)
     } catch (error) {
       if (error instanceof DiskError && !poisons(error)) this.#options.files.discard(slot.ordinal)
@@ -278,12 +335,31 @@ export class Journal {
   #seal(slot: OpenSlot, cuts: boolean): void {
     const endBytes = cuts ? undefined : slot.header.capacityBytes
     sealSlot(slot.file, { ...slot, sequence: slot.header.sequence, footerAt: slot.position, endBytes })
+    this.sealed.add({
+      name: this.#options.files.nameOf(slot.ordinal),
+      ordinal: slot.ordinal,
+      sequence: slot.header.sequence,
+      capacityBytes: endBytes ?? slot.file.sizeBytes(),
+      usedBytes: slot.position,
+      sealedAtMs: this.#options.clock.monotonicMs()
+    })
   }
 }
 
 /** True if the disk can no longer be trusted after it (W6): EIO, or any sync that failed. Else a retry with room may do. */
 export function poisons(error: DiskError): boolean {
   return error.code === 'EIO' || error.point.endsWith('sync')
+}
+
+const blankHeader = Buffer.alloc(SLOT_GROUPS_AT)
+
+/**
+ * Takes away the header of an earlier use, durably: a new one that is torn must leave zeros where it is missing, else it
+ * could not be told from one that was damaged later. A power cut in between leaves the old header or a torn one.
+ */
+export function blankSlotHeader(file: DiskFile): void {
+  file.write('slot.header-write', blankHeader, 0, SLOT_GROUPS_AT, 0)
+  file.sync('slot.header-sync')
 }
 
 /** Writes both header blocks and syncs the slot's file. @throws DiskError; a block may be written whole nevertheless. */

@@ -1,11 +1,13 @@
 /**
- * Reads one partition batch by batch, from memory where the batch still stands in the encode buffer, else from its
- * slot. Shard thread only. Every batch from disk is checked before it is handed out (R2); memory is what was checked
+ * Reads one partition batch by batch: settled data from its segment files, what follows from memory where the batch
+ * still stands in the encode buffer, else from its slot. Shard thread only. Every batch from disk is checked before it is handed out (R2); memory is what was checked
  * or made here. A reader keeps its place between turns, so a long read can be spread over many.
  */
 import { BATCH_HEADER_BYTES, BatchView, batchBytesAt, batchStatus, checkBatch } from '../wire/batch/view.ts'
 import type { EncodeBuffer } from './encode-buffer.ts'
 import type { PartitionLog } from './partition-log.ts'
+import { SettledCursor, settledOutcomes } from './settled-cursor.ts'
+import type { SettledWindow } from './settled-window.ts'
 import type { SlotFiles } from './slot-files.ts'
 
 /** Runs whose gaps are no larger are read in one piece (R1, measured). */
@@ -26,15 +28,17 @@ export interface ReadProbe {
 export class ReadWindow {
   readonly files: SlotFiles
   readonly encoded: EncodeBuffer
+  readonly settled: SettledWindow
   readonly probe: ReadProbe = { memoryBytes: 0, diskBytes: 0 }
   buffer = Buffer.allocUnsafeSlow(0)
   slot = -1
   start = 0
   length = 0
 
-  constructor(files: SlotFiles, encoded: EncodeBuffer) {
+  constructor(files: SlotFiles, encoded: EncodeBuffer, settled: SettledWindow) {
     this.files = files
     this.encoded = encoded
+    this.settled = settled
   }
 
   /** Makes slot bytes [position, position + bytes) present. @returns false at the end of the file. */
@@ -55,6 +59,9 @@ export class LogReader {
   readonly #window: ReadWindow
   readonly #log: PartitionLog
   #run: number
+  /** Layout of the log when `run` was found. */
+  #layout: number
+  readonly #settled: SettledCursor
   /** Place of the next batch within its run. */
   #at = 0
   /** Base offset that the next batch must have. */
@@ -73,13 +80,47 @@ export class LogReader {
   constructor(window: ReadWindow, log: PartitionLog, offset: number) {
     this.#window = window
     this.#log = log
-    this.#run = Math.max(0, log.runs.find(Math.max(offset, log.startOffset)))
+    this.#layout = log.layout
+    const from = Math.max(offset, log.startOffset)
+    this.#settled = new SettledCursor(window.settled, log, from)
+    this.#run = Math.max(0, log.runs.find(from))
     this.#expected = log.runs.count > 0 ? log.runs.baseOffset(this.#run) : 0
     this.bytes = window.buffer
   }
 
   /** Steps to the next batch with a record at or after `offset`. */
   next(offset: number): ReadOutcome {
+    if (this.#layout !== this.#log.layout) this.#findAgain(offset)
+    const settled = this.#nextSettled(offset)
+    return settled === readOutcomes.end ? this.#nextRun(offset) : settled
+  }
+
+  #nextSettled(offset: number): ReadOutcome {
+    const cursor = this.#settled
+    if (cursor.offset < offset) cursor.offset = offset
+    const outcome = cursor.next(this.view)
+    if (outcome === settledOutcomes.end) return readOutcomes.end
+    this.#window.probe.diskBytes += this.#window.settled.takeDiskBytes()
+    if (outcome === settledOutcomes.damaged) {
+      this.firstOffset = cursor.damagedFirst
+      this.lastOffset = cursor.damagedNext - 1
+      return readOutcomes.damaged
+    }
+    this.bytes = cursor.bytes
+    this.start = cursor.start
+    this.end = cursor.end
+    this.firstOffset = this.view.baseOffset
+    this.lastOffset = this.view.lastOffset
+    return readOutcomes.batch
+  }
+
+  /** Data moved to segment files: indexes of runs are others now. */
+  #findAgain(offset: number): void {
+    this.#layout = this.#log.layout
+    this.#enter(Math.max(0, this.#log.runs.find(Math.max(offset, this.#log.settledEnd))))
+  }
+
+  #nextRun(offset: number): ReadOutcome {
     const runs = this.#log.runs
     while (this.#run < runs.count) {
       if (this.#at >= runs.bytes(this.#run)) {
@@ -110,7 +151,7 @@ export class LogReader {
     this.firstOffset = Math.max(runs.baseOffset(this.#run), offset)
     this.#enter(this.#run + 1)
     this.lastOffset = (this.#run < runs.count ? runs.baseOffset(this.#run) : this.#log.highWatermark) - 1
-    return this.lastOffset >= offset ? readOutcomes.damaged : this.next(offset)
+    return this.lastOffset >= offset ? readOutcomes.damaged : this.#nextRun(offset)
   }
 
   /** Finds the batch at the present place. @returns false if what stands there is not the batch that must. */

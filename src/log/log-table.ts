@@ -4,6 +4,7 @@
  */
 import { limits } from '../model/limits.ts'
 import type { ShardTopic } from '../wire/shard/messages.ts'
+import type { ManifestPartition } from './manifest.ts'
 import { PartitionLog } from './partition-log.ts'
 
 /** A topic's share of this shard. */
@@ -35,6 +36,8 @@ export class TopicLogs {
 
 export class LogTable {
   readonly #topics = new Map<number, TopicLogs>()
+  /** Keys of #topics in order; null: to be made again. */
+  #firstHandles: number[] | null = null
   /** Recovered logs whose topic was not opened yet; what stays here is unknown to the store: kept, reported (V4). */
   readonly #unclaimed = new Map<number, PartitionLog>()
 
@@ -52,6 +55,36 @@ export class LogTable {
     return log
   }
 
+  /** Begins with what a manifest knows. */
+  recover(partitions: Iterable<ManifestPartition>): void {
+    for (const partition of partitions) this.recoveredLog(partition.handle).recoverSettled(partition)
+  }
+
+  /** The log of a handle, whether its topic is open or not; undefined: it has none. */
+  logOf(handle: number): PartitionLog | undefined {
+    const topic = this.topicOf(handle)
+    return topic === undefined ? this.#unclaimed.get(handle) : topic.logs[handle - topic.firstHandle]
+  }
+
+  /** The open topic that has the handle. @cost a binary search. */
+  topicOf(handle: number): TopicLogs | undefined {
+    this.#firstHandles ??= [...this.#topics.keys()].sort((a, b) => a - b)
+    let low = 0
+    let high = this.#firstHandles.length
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      if ((this.#firstHandles[middle] as number) <= handle) low = middle + 1
+      else high = middle
+    }
+    const topic = this.#topics.get(this.#firstHandles[low - 1] ?? -1)
+    return topic !== undefined && handle < topic.firstHandle + topic.partitionCount ? topic : undefined
+  }
+
+  /** Open topics. */
+  topics(): IterableIterator<TopicLogs> {
+    return this.#topics.values()
+  }
+
   recoveredLogs(): IterableIterator<PartitionLog> {
     return this.#unclaimed.values()
   }
@@ -67,6 +100,7 @@ export class LogTable {
       this.#unclaimed.delete(log.handle)
     }
     this.#topics.set(topic.firstHandle, logs)
+    this.#firstHandles = null
     this.configure(topic)
   }
 
@@ -81,6 +115,7 @@ export class LogTable {
   /** After this no append to that incarnation is acknowledged (V6). Its bytes stay in the slots until they are settled. */
   drop(firstHandle: number): void {
     this.#topics.delete(firstHandle)
+    this.#firstHandles = null
   }
 
   /** Producers that main has forgotten. */

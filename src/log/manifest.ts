@@ -1,5 +1,6 @@
 /**
- * What a manifest says: everything of a shard that does not lie in its slots (durability, S1). Shapes only.
+ * What a manifest says: everything of a shard that does not lie in its slots (durability, S1). Shapes only;
+ * what holds between their fields is in manifest-rules.ts, their bytes are in manifest-format.ts.
  *
  * The settler thread is the only writer; a shard reads it once, when it opens its log, and is told of each change.
  * A commit replaces the whole file at once (manifest-file.ts), so what it names is durable before it is.
@@ -33,13 +34,17 @@ export interface FileRemoval {
   readonly dueMs: number
 }
 
-/** One partition incarnation. Never changed in place: a change makes a new one with a greater generation. */
+/**
+ * One partition incarnation. Never changed in place: a change makes a new object with a greater generation. Its bytes are
+ * encoded once; a change in place would never reach the disk.
+ */
 export interface ManifestPartition {
   readonly handle: number
   /** Where its own files are, relative to the data directory: `topics/orders~17/3`. */
   readonly directory: string
   /** Grows with every change of the segments: what a job was made for is compared with it (S2). */
   readonly generation: number
+  /** Of the first record that is served. Beyond nextOffset if records were deleted that are not settled yet (W7). */
   readonly startOffset: number
   /** Behind the last settled offset; what follows lies in slots. */
   readonly nextOffset: number
@@ -61,7 +66,7 @@ export interface DamagedRange {
 
 /** Idempotent producer of HTTP or ES01, as far as the settled slots know it (W5). */
 export interface ManifestProducer {
-  /** Numeric producer id. */
+  /** Numeric producer id, from 1; once in a partition. */
   readonly number: number
   /** First sequence ever: signed high and unsigned low half. */
   readonly originHigh: number
@@ -90,7 +95,7 @@ export interface ManifestSegment {
   readonly isSealed: boolean
   /** 0: as it was settled. Else the compaction that made it: its files lie in `c<number>` below the partition's directory. */
   readonly compaction: number
-  /** In order of offsets. */
+  /** In order of offsets, those in the segment's own `.log` also in order of positions. None: compaction left no record. */
   readonly extents: readonly Extent[]
 }
 

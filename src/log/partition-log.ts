@@ -10,18 +10,49 @@
 import { assert } from '../base/assert.ts'
 import { limits } from '../model/limits.ts'
 import type { ProducerRun } from './group-format.ts'
+import type { ManifestPartition, ManifestSegment } from './manifest.ts'
 import { ProducerSequences } from './producer-sequences.ts'
 import { RunIndex } from './run-index.ts'
+import { SegmentTable, type SegmentNumbers } from './segment-table.ts'
 
 /** Numbers of one captured state. */
-export const STAGED_NUMBERS = 5
+export const STAGED_NUMBERS = 7
 
 /** The state that recoverRun captures and commits at once. */
 const recovered = new Float64Array(STAGED_NUMBERS)
 
+/** The segment that takes records, in numbers. */
+class ActiveSegment {
+  bytes = 0
+  base = 0
+  /** Receive time of its first records and of its newest; NaN: none encoded yet. */
+  firstReceiveMs = Number.NaN
+  lastReceiveMs = Number.NaN
+  /** Sealed segments before it, counted from the first ever. */
+  sealedEnd = 0
+  /** Stored bytes ever, of all segments. */
+  writtenBytes = 0
+
+  assign(other: ActiveSegment): void {
+    this.bytes = other.bytes
+    this.base = other.base
+    this.firstReceiveMs = other.firstReceiveMs
+    this.lastReceiveMs = other.lastReceiveMs
+    this.sealedEnd = other.sealedEnd
+    this.writtenBytes = other.writtenBytes
+  }
+}
+
 export class PartitionLog {
   readonly handle: number
+  /** Runs in slots, at and behind settledEnd. */
   readonly runs = new RunIndex()
+  /** What lies in segment files; null: nothing yet. */
+  settled: ManifestPartition | null = null
+  /** Grows when data moved: readers find their place again. */
+  layout = 0
+  /** Ranges found damaged while reading since the start, beside those that the manifest knows. */
+  readonly damaged: { readonly firstOffset: number; readonly nextOffset: number }[] = []
   /** First offset that may be read; never goes back (W7). */
   startOffset = 0
   /** End of what is durable: what readers see. */
@@ -35,17 +66,14 @@ export class PartitionLog {
   /** Bytes at which a segment rolls; a topic's segment_bytes, at most 2^31 − 1. */
   segmentBytes: number = limits.segmentBytesHard
 
-  /** Stored bytes and segments, durable. */
-  sizeBytes = 0
-  segmentCount = 1
-  #activeBytes = 0
-  #activeBase = 0
-
+  readonly #sealed = new SegmentTable()
+  /** Bytes of segments that are gone. */
+  #droppedBytes = 0
+  readonly #active = new ActiveSegment()
   /** The same with the group being gathered. */
-  #stagedSizeBytes = 0
-  #stagedSegmentCount = 1
-  #stagedActiveBytes = 0
-  #stagedActiveBase = 0
+  readonly #staged = new ActiveSegment()
+  /** Records were gathered whose group is not encoded: their receive time is not known. */
+  #gathers = false
 
   /** Idempotent producers by number, staged sequences included; null: none. */
   #producers: Map<number, ProducerSequences> | null = null
@@ -55,6 +83,44 @@ export class PartitionLog {
 
   constructor(handle: number) {
     this.handle = handle
+  }
+
+  /** Behind the last offset that lies in segment files; what follows lies in slots. */
+  get settledEnd(): number {
+    return this.settled?.nextOffset ?? 0
+  }
+
+  /** Stored bytes, durable. */
+  get sizeBytes(): number {
+    return this.#active.writtenBytes - this.#droppedBytes
+  }
+
+  /** Segments, durable, the active one included. */
+  get segmentCount(): number {
+    return this.#active.sealedEnd - this.#sealed.first + 1
+  }
+
+  /** Durable sealed segments, oldest first. */
+  sealedSegments(): SegmentNumbers[] {
+    const segments: SegmentNumbers[] = []
+    for (let place = this.#sealed.first; place < this.#active.sealedEnd; place++) segments.push(this.#sealed.at(place))
+    return segments
+  }
+
+  /** The active segment, durable. */
+  activeSegment(): SegmentNumbers {
+    const { base, bytes, firstReceiveMs, lastReceiveMs } = this.#active
+    return { baseOffset: base, bytes, firstReceiveMs, receiveMsMax: lastReceiveMs }
+  }
+
+  /** Stored bytes of the active segment, durable: a cheap first look. */
+  get activeBytes(): number {
+    return this.#active.bytes
+  }
+
+  /** Durable sealed segments, without making a list. */
+  get sealedCount(): number {
+    return this.#active.sealedEnd - this.#sealed.first
   }
 
   /** What is written from `startOffset` on has that epoch. */
@@ -73,38 +139,58 @@ export class PartitionLog {
     return 0
   }
 
-  /** True if `bytes` more would not fit the active segment, which has something in it; or its offsets run out. */
+  /**
+   * True if a record of `bytes` more begins a new segment: they would not fit the active one, its offsets run out, or it
+   * was sealed while it was the newest.
+   */
   mustRoll(bytes: number): boolean {
-    if (this.#stagedActiveBytes === 0) return false
+    const { bytes: activeBytes, base } = this.#staged
+    if (activeBytes === 0) return this.nextOffset > 0
     const limit = Math.min(this.segmentBytes, limits.segmentBytesHard)
-    return (
-      this.#stagedActiveBytes + bytes > limit || this.nextOffset - this.#stagedActiveBase >= limits.segmentBytesHard
-    )
+    return activeBytes + bytes > limit || this.nextOffset - base >= limits.segmentBytesHard
   }
 
   /** The next record begins a new segment. */
   stageRoll(): void {
-    this.#stagedActiveBytes = 0
-    this.#stagedActiveBase = this.nextOffset
-    this.#stagedSegmentCount++
+    const staged = this.#staged
+    if (staged.bytes > 0) {
+      const lastReceiveMs = this.#gathers ? Number.NaN : staged.lastReceiveMs
+      this.#sealed.push(staged.base, staged.bytes, staged.firstReceiveMs, lastReceiveMs)
+      staged.sealedEnd++
+    }
+    staged.bytes = 0
+    staged.base = this.nextOffset
+    staged.firstReceiveMs = Number.NaN
+    staged.lastReceiveMs = Number.NaN
+    this.#gathers = false
   }
 
   /** Adds to the active segment of the group being gathered. */
   stageBytes(bytes: number): void {
-    this.#stagedActiveBytes += bytes
-    this.#stagedSizeBytes += bytes
+    this.#staged.bytes += bytes
+    this.#staged.writtenBytes += bytes
+    this.#gathers = true
   }
 
   /**
-   * Notes what is staged now in state[at…at + STAGED_NUMBERS): the end of a group that is encoded. What is staged later
-   * belongs to the next group.
+   * Notes what is staged now in state[at…at + STAGED_NUMBERS): the end of a group that is encoded, which has that receive
+   * time. What is staged later belongs to the next group.
    */
-  capture(state: Float64Array, at: number): void {
+  capture(state: Float64Array, at: number, receiveMs: number): void {
+    const staged = this.#staged
+    this.#sealed.resolve(receiveMs)
+    if (this.#gathers) {
+      if (Number.isNaN(staged.firstReceiveMs)) staged.firstReceiveMs = receiveMs
+      staged.lastReceiveMs = receiveMs
+      this.#gathers = false
+    }
     state[at] = this.nextOffset
-    state[at + 1] = this.#stagedSizeBytes
-    state[at + 2] = this.#stagedSegmentCount
-    state[at + 3] = this.#stagedActiveBytes
-    state[at + 4] = this.#stagedActiveBase
+    state[at + 1] = staged.writtenBytes
+    state[at + 2] = staged.sealedEnd
+    state[at + 3] = staged.bytes
+    state[at + 4] = staged.base
+    state[at + 5] = staged.firstReceiveMs
+    state[at + 6] = staged.lastReceiveMs
   }
 
   /** The group captured there is durable: readers may see it. */
@@ -112,22 +198,107 @@ export class PartitionLog {
     const end = state[at] as number
     assert(this.highWatermark <= end && end <= this.nextOffset, 'high watermark at most next offset')
     this.highWatermark = end
-    this.sizeBytes = state[at + 1] as number
-    this.segmentCount = state[at + 2] as number
-    this.#activeBytes = state[at + 3] as number
-    this.#activeBase = state[at + 4] as number
+    const active = this.#active
+    active.writtenBytes = state[at + 1] as number
+    active.sealedEnd = state[at + 2] as number
+    active.bytes = state[at + 3] as number
+    active.base = state[at + 4] as number
+    active.firstReceiveMs = state[at + 5] as number
+    active.lastReceiveMs = state[at + 6] as number
   }
 
   /** The group was not written: as if it had never been gathered. */
   rollback(): void {
     this.nextOffset = this.highWatermark
-    this.#stagedSizeBytes = this.sizeBytes
-    this.#stagedSegmentCount = this.segmentCount
-    this.#stagedActiveBytes = this.#activeBytes
-    this.#stagedActiveBase = this.#activeBase
+    this.#staged.assign(this.#active)
+    this.#sealed.truncate(this.#active.sealedEnd)
+    this.#gathers = false
     // All of them: a rollback is rare, and a list of those with something staged would cost every record.
     for (const [number, sequences] of this.#producers ?? [])
       if (sequences.rollback(this.highWatermark)) this.#producers?.delete(number)
+  }
+
+  /** True while nothing is staged that is not durable: between groups. */
+  get isQuiet(): boolean {
+    return this.nextOffset === this.highWatermark && this.groupPlace === -1
+  }
+
+  /** Seals the active segment though no record follows; the next one begins a new segment. Between groups only. */
+  rollNow(): void {
+    assert(this.isQuiet, 'a segment is sealed between groups')
+    if (this.#staged.bytes === 0) return
+    this.stageRoll()
+    this.#active.assign(this.#staged)
+  }
+
+  /**
+   * The start moved to `offset`, durably: whole segments before it are gone. Between groups only.
+   * @returns segments and bytes that are gone.
+   */
+  moveStart(offset: number): { segments: number; bytes: number } {
+    assert(offset >= this.startOffset && offset <= this.highWatermark, 'a start offset moves up, within the log')
+    this.startOffset = offset
+    if (offset === this.highWatermark) this.rollNow()
+    const before = this.#sealed.first
+    let place = before
+    while (place < this.#active.sealedEnd && this.#endOf(place) <= offset) place++
+    const bytes = this.#sealed.dropBefore(place)
+    this.#droppedBytes += bytes
+    return { segments: place - before, bytes }
+  }
+
+  /** Behind the last offset of a sealed segment. */
+  #endOf(place: number): number {
+    return place + 1 < this.#active.sealedEnd ? this.#sealed.baseOffset(place + 1) : this.#active.base
+  }
+
+  /** The settler has committed it: what lies there is not looked for in slots any more. */
+  adopt(partition: ManifestPartition): void {
+    assert(partition.nextOffset >= this.settledEnd, 'settled data never goes back to slots')
+    this.settled = partition
+    this.runs.dropBefore(partition.nextOffset)
+    this.layout++
+  }
+
+  /** A compaction or a cleaner put these segments in the place of those that begin in [baseOffset, nextOffset). Between groups only. */
+  replaceSegments(baseOffset: number, nextOffset: number, segments: readonly SegmentNumbers[]): void {
+    let from = this.#sealed.first
+    while (from < this.#active.sealedEnd && this.#sealed.baseOffset(from) < baseOffset) from++
+    let to = from
+    while (to < this.#active.sealedEnd && this.#sealed.baseOffset(to) < nextOffset) to++
+    this.#droppedBytes += this.#sealed.replace(from, to, segments)
+    this.#active.sealedEnd += segments.length - (to - from)
+    this.#staged.sealedEnd = this.#active.sealedEnd
+  }
+
+  /** Begins with what a manifest knows, before any run is recovered. */
+  recoverSettled(partition: ManifestPartition): void {
+    this.settled = partition
+    this.startOffset = partition.startOffset
+    this.nextOffset = partition.nextOffset
+    for (const { epoch, startOffset } of partition.epochs) this.beginEpoch(epoch, startOffset)
+    for (const segment of partition.segments) this.#recoverSegment(segment)
+    this.capture(recovered, 0, 0)
+    this.commit(recovered, 0)
+    for (const producer of partition.producers) {
+      this.#producers ??= new Map()
+      this.#producers.set(producer.number, ProducerSequences.restored(producer))
+    }
+  }
+
+  #recoverSegment({ baseOffset, bytes, firstReceiveMs, receiveMsMax, isSealed }: ManifestSegment): void {
+    const staged = this.#staged
+    staged.writtenBytes += bytes
+    if (isSealed) {
+      this.#sealed.push(baseOffset, bytes, firstReceiveMs, receiveMsMax)
+      staged.sealedEnd++
+      staged.base = this.nextOffset
+      return
+    }
+    staged.base = baseOffset
+    staged.bytes = bytes
+    staged.firstReceiveMs = firstReceiveMs
+    staged.lastReceiveMs = receiveMsMax
   }
 
   /** The sequences of a producer; null: it has none here. */
@@ -178,11 +349,11 @@ export class PartitionLog {
   }
 
   /** Takes over a run found at recovery: already durable. The caller indexes it. */
-  recoverRun(nextOffset: number, bytes: number, rolls: boolean): void {
+  recoverRun(nextOffset: number, bytes: number, rolls: boolean, receiveMs: number): void {
     if (rolls) this.stageRoll()
     this.nextOffset = nextOffset
     this.stageBytes(bytes)
-    this.capture(recovered, 0)
+    this.capture(recovered, 0, receiveMs)
     this.commit(recovered, 0)
   }
 }

@@ -49,6 +49,16 @@ export function judgeSequence(relative: number, next: number, hasNew: boolean): 
   return sequenceVerdicts.duplicate
 }
 
+/** The sequences of a producer in a partition, as plain values. */
+export interface ProducerState {
+  readonly originHigh: number
+  readonly originLow: number
+  readonly next: number
+  /** Relative sequence and offset of the first of each run, oldest first. */
+  readonly firsts: readonly number[]
+  readonly bases: readonly number[]
+}
+
 export class ProducerSequences {
   readonly originHigh: number
   readonly originLow: number
@@ -61,6 +71,22 @@ export class ProducerSequences {
   constructor(high: number, low: number) {
     this.originHigh = high
     this.originLow = low
+  }
+
+  /** As it was when snapshot() was taken. */
+  static restored(state: ProducerState): ProducerSequences {
+    const sequences = new ProducerSequences(state.originHigh, state.originLow)
+    sequences.next = state.next
+    sequences.#firsts.push(...state.firsts)
+    sequences.#bases.push(...state.bases)
+    return sequences
+  }
+
+  /** All of it, for a manifest; what no duplicate can name any more is left out. @param highWatermark of the partition. */
+  snapshot(highWatermark: number): ProducerState {
+    this.#trim(highWatermark)
+    const { originHigh, originLow, next } = this
+    return { originHigh, originLow, next, firsts: [...this.#firsts], bases: [...this.#bases] }
   }
 
   relativeOf(high: number, low: number): number {

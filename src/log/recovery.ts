@@ -78,16 +78,24 @@ export interface Findings {
   readonly scannedBytes: number
 }
 
+/** What is known of a journal from elsewhere. */
+export interface JournalKnown {
+  readonly shard: number
+  /** Sequence of the newest slot that was written (from the store); 0: none is known of. */
+  readonly newestSlot: number
+  /** Slots up to this sequence were settled (from the manifest): their files are free. */
+  readonly settledSequence: number
+  /** The last group in them, and their greatest receive time. */
+  readonly settledGroup: number
+  readonly receiveMsMax: number
+}
+
 /** Reads every slot file of the shard and says what counts. Changes nothing on disk, but removes half-filled files. */
-export function findSlots(
-  disk: Disk,
-  files: SlotFiles,
-  { shard, newestSlot }: { readonly shard: number; readonly newestSlot: number }
-): Findings {
-  const slots = listSlots(disk, files, shard)
-  checkChain(slots, newestSlot, files.directory)
+export function findSlots(disk: Disk, files: SlotFiles, known: JournalKnown): Findings {
+  const slots = listSlots(disk, files, known)
+  checkChain(slots, known, files.directory)
   const scan = { cutGroups: 0, cutHandles: [] as number[], quarantinedRuns: 0, scannedBytes: 0, lastSynced: 0 }
-  let lastGroup = 0
+  let lastGroup = known.settledGroup
   slots.forEach((slot, index) => {
     const next = slots[index + 1]
     slot.ordinal = files.register(slot.name)
@@ -111,12 +119,12 @@ export function findSlots(
     cutHandles: scan.cutHandles,
     cutGroups: scan.cutGroups,
     quarantinedRuns: scan.quarantinedRuns,
-    receiveMsMax: slots.reduce((most, slot) => Math.max(most, slot.receiveMsMax), 0),
+    receiveMsMax: slots.reduce((most, slot) => Math.max(most, slot.receiveMsMax), known.receiveMsMax),
     scannedBytes: scan.scannedBytes
   }
 }
 
-function listSlots(disk: Disk, files: SlotFiles, shard: number): FoundSlot[] {
+function listSlots(disk: Disk, files: SlotFiles, { shard, settledSequence }: JournalKnown): FoundSlot[] {
   const slots: FoundSlot[] = []
   for (const name of disk.list(files.directory)) {
     if (name.endsWith('.filling')) {
@@ -136,15 +144,17 @@ function listSlots(disk: Disk, files: SlotFiles, shard: number): FoundSlot[] {
         problem: `journal format ${verdict.version} was written by a newer version; this one reads up to ${SLOT_VERSION}`
       })
     }
-    if (verdict.kind === 'header') slots.push(foundSlot(name, verdict.header, shard))
-    else if (verdict.kind === 'torn') continue
+    const isSettled = verdict.kind === 'header' && verdict.header.sequence <= settledSequence
+    if (verdict.kind === 'header' && !isSettled) slots.push(foundSlot(name, verdict.header, shard))
     else if (verdict.kind === 'damaged') {
       // It may be the newest slot, which no gap in the sequence would give away.
       throw new BrokerError('NOT_READY', {
         problem: `both header blocks of journal file ${name} are damaged (bytes 0 to ${SLOT_GROUPS_AT}), so its groups cannot be told from other bytes; an operator must decide`
       })
-    } else if (capacityBytes > SLOT_GROUPS_AT) files.addSpare({ name, capacityBytes, isFilled: true })
-    else disk.remove('slot.remove', files.path(name))
+    } else if (capacityBytes > SLOT_GROUPS_AT) {
+      // What an earlier use left is no zeros, but it is allocated: writing over it grows nothing either.
+      files.addSpare({ name, capacityBytes, isFilled: true, isBlank: verdict.kind === 'blank' })
+    } else disk.remove('slot.remove', files.path(name))
   }
   slots.sort((a, b) => a.header.sequence - b.header.sequence)
   return slots
@@ -172,18 +182,18 @@ function foundSlot(name: string, header: SlotHeader, shard: number): FoundSlot {
 }
 
 /** A gap in the sequence numbers is damage (V2): the groups in between are nowhere. So is a newest slot that is not there. */
-function checkChain(slots: readonly FoundSlot[], newestSlot: number, directory: string): void {
+function checkChain(slots: readonly FoundSlot[], known: JournalKnown, directory: string): void {
   slots.forEach((slot, index) => {
-    const expected = index + 1
+    const expected = known.settledSequence + index + 1
     if (slot.header.sequence === expected) return
     throw new BrokerError('NOT_READY', {
       problem: `the journal ${directory} has slot ${slot.header.sequence} (${slot.name}) where slot ${expected} is expected`
     })
   })
-  const found = slots.at(-1)?.header.sequence ?? 0
-  if (found >= newestSlot) return
+  const found = slots.at(-1)?.header.sequence ?? known.settledSequence
+  if (found >= known.newestSlot) return
   throw new BrokerError('NOT_READY', {
-    problem: `the journal ${directory} ends with slot ${found}, but slot ${newestSlot} was written: its file is missing`
+    problem: `the journal ${directory} ends with slot ${found}, but slot ${known.newestSlot} was written: its file is missing`
   })
 }
 
@@ -329,7 +339,7 @@ export function replay(findings: Findings, table: LogTable): void {
 export function replayEntry(entry: DirectoryEntry, ordinal: number, base: number, table: LogTable): void {
   const log = table.recoveredLog(entry.handle)
   if (entry.kind === entryKinds.startOffset) {
-    log.startOffset = Math.max(log.startOffset, entry.baseOffset)
+    if (entry.baseOffset > log.startOffset) log.moveStart(entry.baseOffset)
     return
   }
   if (entry.kind === entryKinds.leaderEpoch) {
@@ -343,7 +353,7 @@ export function replayEntry(entry: DirectoryEntry, ordinal: number, base: number
   }
   log.runs.add(entry.baseOffset, ordinal, base + entry.position, entry.bytes, -1)
   if (entry.kind === entryKinds.quarantined) log.runs.quarantineLast()
-  log.recoverRun(entry.nextOffset, entry.bytes, (entry.flags & RUN_ROLLS) !== 0)
+  log.recoverRun(entry.nextOffset, entry.bytes, (entry.flags & RUN_ROLLS) !== 0, entry.receiveMs)
   log.recoverProducers(entry.producers)
 }
 

@@ -50,6 +50,20 @@ export class RunIndex {
     if (!this.isQuarantined(i)) this.#slots[i] = (this.#slots[i] ?? 0) + QUARANTINED
   }
 
+  /** Forgets the runs that begin before `offset`: they lie elsewhere now. Indexes of the others go down. */
+  dropBefore(offset: number): void {
+    const dropped = this.find(offset - 1) + 1
+    if (dropped === 0) return
+    const kept = this.#count - dropped
+    const capacity = Math.max(kept === 0 ? 0 : FIRST_CAPACITY, kept)
+    this.#baseOffsets = tailFloat64(this.#baseOffsets, dropped, kept, capacity)
+    this.#memoryAt = tailFloat64(this.#memoryAt, dropped, kept, capacity)
+    this.#positions = tailUint32(this.#positions, dropped, kept, capacity)
+    this.#bytes = tailUint32(this.#bytes, dropped, kept, capacity)
+    this.#slots = tailUint32(this.#slots, dropped, kept, capacity)
+    this.#count = kept
+  }
+
   /** Index of the last run with baseOffset ≤ offset; −1 if all begin later. */
   find(offset: number): number {
     let low = 0
@@ -94,4 +108,17 @@ export class RunIndex {
     this.#bytes = grownUint32(this.#bytes, capacity)
     this.#slots = grownUint32(this.#slots, capacity)
   }
+}
+
+/** old[from, from + count) in an array of its own with that capacity: the memory of the rest is given back. */
+function tailFloat64(old: Float64Array, from: number, count: number, capacity: number): Float64Array<ArrayBuffer> {
+  const array = new Float64Array(capacity)
+  array.set(old.subarray(from, from + count))
+  return array
+}
+
+function tailUint32(old: Uint32Array, from: number, count: number, capacity: number): Uint32Array<ArrayBuffer> {
+  const array = new Uint32Array(capacity)
+  array.set(old.subarray(from, from + count))
+  return array
 }

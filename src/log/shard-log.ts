@@ -4,35 +4,34 @@
  */
 import { assert } from '../base/assert.ts'
 import type { Clock } from '../base/clock.ts'
-import { crc32c } from '../base/crc32c.ts'
 import type { Disk, DiskError } from '../disk/disk.ts'
 import type { RecoveryReport } from '../wire/shard/messages.ts'
-import { batchBytesAt } from '../wire/batch/view.ts'
 import { EncodeBuffer } from './encode-buffer.ts'
+import { writeEntryGroup } from './entry-group.ts'
 import { GroupEncoder } from './group-encoder.ts'
-import {
-  BATCH_COVERED_BY_RUN,
-  DirectoryEntry,
-  ENTRY_BYTES,
-  GROUP_HEADER_BYTES,
-  entryKinds,
-  groupBytes,
-  sealGroup,
-  writeEntry
-} from './group-format.ts'
+import { DirectoryEntry, ENTRY_BYTES, GROUP_HEADER_BYTES, entryKinds, groupBytes } from './group-format.ts'
 import { makeJournalDirectory } from './journal-directory.ts'
-import { Journal, sealSlot, writeSlotHeader } from './journal.ts'
+import { Journal } from './journal.ts'
 import { LogReader, ReadWindow } from './log-reader.ts'
 import { LogTable } from './log-table.ts'
+import { loadManifest } from './manifest-file.ts'
+import type { ManifestPartition } from './manifest.ts'
 import type { PartitionLog } from './partition-log.ts'
-import { findSlots, footerOf, replay, replayEntry, type Findings } from './recovery.ts'
+import { findSlots, replay } from './recovery.ts'
+import type { SealedSlot } from './sealed-slots.ts'
+import { SegmentFiles } from './segment-files.ts'
+import { SettledWindow } from './settled-window.ts'
 import { SlotFiles, fillSlot } from './slot-files.ts'
-import type { ScannedGroup } from './slot-scan.ts'
+import { repairTail } from './tail-repair.ts'
 
 export interface ShardLogOptions {
   readonly disk: Disk
-  /** Absolute; made if it is not there. */
+  /** Of the journal. Absolute; made if it is not there. */
   readonly directory: string
+  /** Absolute: what paths in the manifest are relative to. */
+  readonly dataDirectory: string
+  /** Handles of segment and pack files kept open for reading. */
+  readonly openFilesMax: number
   readonly shard: number
   readonly placementEpoch: number
   /** Sequence of the newest slot known to have been durable; 0: none is known of. Fewer found is damage (V2). */
@@ -44,6 +43,13 @@ export interface ShardLogOptions {
   readonly encodeMemory?: SharedArrayBuffer
   readonly clock: Clock
   readonly drawSalt: () => Buffer
+}
+
+/** A start offset to be. */
+export interface StartMove {
+  readonly log: PartitionLog
+  /** At least the present one, at most the high watermark. */
+  readonly offset: number
 }
 
 /** A group that another thread is to write and sync: bytes [start, end) of the encode memory. */
@@ -69,11 +75,13 @@ export class ShardLog {
   /** Takes the records of the next group. */
   encoder = new GroupEncoder()
   readonly files: SlotFiles
+  readonly segments: SegmentFiles
   readonly window: ReadWindow
   readonly report: RecoveryReport
   readonly #journal: Journal
   readonly #encoded: EncodeBuffer
   readonly #clock: Clock
+  readonly #slotBytes: number
   /** Receive time of the newest group; never falls (W8). */
   #receiveMs: number
   /** The encoder that is not `encoder`, while no group is handed over. */
@@ -89,25 +97,25 @@ export class ShardLog {
   constructor(options: ShardLogOptions) {
     const startedMs = options.clock.monotonicMs()
     this.#clock = options.clock
+    this.#slotBytes = options.slotBytes
     this.files = new SlotFiles(options.disk, options.directory)
     this.#encoded = new EncodeBuffer(options.encodeBufferBytes, options.encodeMemory)
-    this.window = new ReadWindow(this.files, this.#encoded)
+    this.segments = new SegmentFiles(options.disk, options.dataDirectory, options.openFilesMax)
+    this.window = new ReadWindow(this.files, this.#encoded, new SettledWindow(this.segments, options.shard))
     makeJournalDirectory(options.disk, options.directory)
-    const findings = findSlots(options.disk, this.files, options)
+    const manifest = loadManifest(options.disk, options.directory, options.shard, options.placementEpoch)
+    const findings = findSlots(options.disk, this.files, { ...options, ...manifest })
     this.#receiveMs = findings.receiveMsMax
+    this.table.recover(manifest.partitions.values())
     replay(findings, this.table)
-    const lastSlot = findings.slots.at(-1)
-    this.#journal = new Journal(
-      { ...options, files: this.files },
-      { lastSequence: lastSlot?.header.sequence ?? 0, lastGroup: findings.lastSynced }
-    )
-    this.#confirmHeaders(findings)
-    this.#settleTail(findings)
-    this.#sealFound(findings)
+    const lastSequence = findings.slots.at(-1)?.header.sequence ?? manifest.settledSequence
+    const position = { lastSequence, lastGroup: findings.lastSynced }
+    this.#journal = new Journal({ ...options, files: this.files }, position)
+    repairTail({ files: this.files, journal: this.#journal, table: this.table, clock: options.clock }, findings)
     if (findings.slots.length === 0 && this.files.spareCount === 0) {
       const name = this.files.drawName()
       fillSlot(options.disk, options.directory, name, options.firstSlotBytes)
-      this.files.addSpare({ name, capacityBytes: options.firstSlotBytes, isFilled: true })
+      this.files.addSpare({ name, capacityBytes: options.firstSlotBytes, isFilled: true, isBlank: true })
     }
     this.report = {
       slots: findings.slots.length,
@@ -123,6 +131,21 @@ export class ShardLog {
   /** A sync failed, or the device: nothing may be acknowledged any more (W6). */
   get isPoisoned(): boolean {
     return this.#journal.isPoisoned
+  }
+
+  /** Sealed slots whose groups are to be settled, oldest first. */
+  get sealedSlots(): readonly SealedSlot[] {
+    return this.#journal.sealed.all
+  }
+
+  /** Bytes of slot files in use: what the budget of the journal is compared with. */
+  get unsettledBytes(): number {
+    return this.#journal.unsettledBytes
+  }
+
+  /** True if the open slot has groups that only sealing it would let settle. */
+  get hasOpenGroups(): boolean {
+    return this.#journal.hasOpenGroups
   }
 
   /** Sequence of the newest slot; 0: none yet. */
@@ -218,8 +241,9 @@ export class ShardLog {
     const position = this.#journal.groupPosition
     const ordinal = this.#journal.slotOrdinal
     const place = this.#encoded.placeOf(index, encoder.totalBytes, index)
-    this.#note(index, position, this.#seal(index))
+    const number = this.#seal(index)
     this.#journal.handOver(encoder.totalBytes)
+    this.#note(index, position, number)
     this.#handedOver = { encoder, ordinal, position, place }
     this.encoder = this.#spareEncoder
     this.#spareEncoder = null
@@ -275,6 +299,50 @@ export class ShardLog {
     this.#journal.noteGroup(number, this.encoder.receiveMs)
   }
 
+  /** Seals the open slot so that it can be settled. Between groups, none handed over. @throws DiskError */
+  sealOpenSlot(): void {
+    if (this.#hasUnsynced) this.sync()
+    this.#journal.sealOpen()
+  }
+
+  /**
+   * Moves start offsets, durably (W7): one group of entries, written and synced. Between groups, none handed over.
+   * @returns what is gone of each, in order. @throws DiskError: nothing moved; abandonGroup() unless it poisons.
+   */
+  moveStarts(moves: readonly StartMove[]): { segments: number; bytes: number }[] {
+    assert(this.#handedOver === null, 'start offsets move between groups')
+    this.#receiveMs = Math.max(this.#receiveMs, this.#clock.nowMs())
+    const entries = moves.map(({ log, offset }) => {
+      const entry = new DirectoryEntry()
+      entry.kind = entryKinds.startOffset
+      entry.handle = log.handle
+      entry.baseOffset = offset
+      entry.nextOffset = offset
+      entry.leaderEpoch = log.leaderEpoch
+      entry.receiveMs = this.#receiveMs
+      return entry
+    })
+    const directoryBytes = entries.length * ENTRY_BYTES
+    const bytes = Buffer.alloc(groupBytes(directoryBytes, 0))
+    if (!this.#journal.fits(bytes.length, directoryBytes)) {
+      if (this.#hasUnsynced) this.sync()
+      this.#journal.roll(bytes.length, directoryBytes)
+    }
+    writeEntryGroup(this.#journal, bytes, entries, 0, this.#receiveMs)
+    this.sync()
+    return moves.map(({ log, offset }) => log.moveStart(offset))
+  }
+
+  /** The settler committed these: readers look there from now on. Those of topics that are gone are passed over. */
+  adopt(partitions: readonly ManifestPartition[]): void {
+    for (const partition of partitions) this.table.logOf(partition.handle)?.adopt(partition)
+  }
+
+  /** All slots up to that sequence are settled and adopted: their files are free. */
+  freeSlots(sequence: number): void {
+    this.#journal.sealed.freeUpTo(sequence, this.files, this.#slotBytes)
+  }
+
   /** A reader from `offset`. It stays valid while the log grows. */
   read(log: PartitionLog, offset: number): LogReader {
     return new LogReader(this.window, log, offset)
@@ -285,114 +353,6 @@ export class ShardLog {
     assert(this.#handedOver === null || this.isPoisoned, 'a group under way is finished first')
     if (this.#hasUnsynced && !this.isPoisoned) this.sync()
     this.#journal.close()
+    this.segments.closeAll()
   }
-
-  /**
-   * Writes the headers of unsealed slots again, and syncs them. They may stand in the page cache only, or be held for
-   * clean after a failed sync; if a later slot became durable before them, the chain would have a gap for ever.
-   */
-  #confirmHeaders(findings: Findings): void {
-    for (const slot of findings.slots) if (!slot.isSealed) writeSlotHeader(this.files.file(slot.ordinal), slot.header)
-  }
-
-  /**
-   * Copies what was perhaps never synced into a fresh slot and begins new epochs where data was cut. The slot counts
-   * only when all of it is on disk: both happen, or neither, and the next start does it again (V3, V5).
-   */
-  #settleTail(findings: Findings): void {
-    const { inDoubt } = findings
-    const raised = handlesToRaise(findings, this.table)
-    if (inDoubt.length === 0 && raised.length === 0) return
-    const epochBytes = raised.length * ENTRY_BYTES
-    const copiedBytes = inDoubt.reduce((sum, group) => sum + group.totalBytes, 0)
-    const copiedDirectories = inDoubt.reduce((sum, group) => sum + group.totalBytes - group.bodyBytes, 0)
-    this.#journal.openForCopies(copiedBytes + groupBytes(epochBytes, 0), copiedDirectories + epochBytes)
-    const source = findings.slots.at(-1)
-    for (const group of inDoubt) {
-      assert(source !== undefined, 'a group in doubt lies in the last slot')
-      const bytes = Buffer.alloc(group.totalBytes)
-      const read = this.files.file(source.ordinal).read('slot.read', bytes, 0, bytes.length, group.position)
-      assert(read === bytes.length, 'a group that was found whole can be read again')
-      const position = this.#writeCopy(bytes, group)
-      for (const entry of group.entries) replayEntry(entry, this.#journal.slotOrdinal, position, this.table)
-    }
-    if (raised.length > 0) this.#writeEpochs(raised)
-    this.#journal.sync()
-    this.#journal.commitHeader()
-  }
-
-  /** Seals `bytes` anew, with this slot's salt, and writes them. The runs stay where they are within the group. */
-  #writeCopy(bytes: Buffer, group: ScannedGroup): number {
-    for (const entry of group.entries) {
-      if (entry.kind === entryKinds.run) entry.checksum = runChecksum(bytes, entry, this.#journal.seed)
-    }
-    return this.#writeEntries(bytes, group.entries, group.bodyBytes, group.receiveMs)
-  }
-
-  /** Writes a group from its entries; bodies, if any, already stand behind the directory. @returns its position. */
-  #writeEntries(bytes: Buffer, entries: readonly DirectoryEntry[], bodyBytes: number, receiveMs: number): number {
-    let at = GROUP_HEADER_BYTES
-    for (const entry of entries) at = writeEntry(bytes, at, entry)
-    const number = this.#journal.nextGroup
-    const position = this.#journal.groupPosition
-    const header = {
-      number,
-      lastSynced: this.#journal.lastSynced,
-      totalBytes: bytes.length,
-      directoryBytes: at - GROUP_HEADER_BYTES,
-      bodyBytes,
-      entryCount: entries.length,
-      receiveMs,
-      slotSequence: this.#journal.slotSequence
-    }
-    sealGroup(bytes, 0, header, this.#journal.seed)
-    this.#journal.write(bytes, 0, bytes.length)
-    this.#journal.noteEntries(bytes, GROUP_HEADER_BYTES, at, position)
-    this.#journal.noteGroup(number, receiveMs)
-    return position
-  }
-
-  /** Gives every slot that had to be scanned its footer, so that the next start need not (V1). Its end is settled now. */
-  #sealFound(findings: Findings): void {
-    for (const slot of findings.slots) {
-      if (slot.isSealed) continue
-      const { footer, footerAt } = footerOf(slot, findings.lastSynced)
-      const file = this.files.file(slot.ordinal)
-      sealSlot(file, { seed: slot.seed, sequence: slot.header.sequence, footer, footerAt, endBytes: undefined })
-    }
-  }
-
-  /** One group that begins a new epoch at the end of each of those logs. */
-  #writeEpochs(handles: readonly number[]): void {
-    const entries = handles.map(handle => {
-      const log = this.table.recoveredLog(handle)
-      log.beginEpoch(log.leaderEpoch + 1, log.nextOffset)
-      const entry = new DirectoryEntry()
-      entry.kind = entryKinds.leaderEpoch
-      entry.handle = log.handle
-      entry.baseOffset = log.nextOffset
-      entry.nextOffset = log.nextOffset
-      entry.leaderEpoch = log.leaderEpoch
-      entry.receiveMs = this.#receiveMs
-      return entry
-    })
-    this.#writeEntries(Buffer.alloc(groupBytes(entries.length * ENTRY_BYTES, 0)), entries, 0, this.#receiveMs)
-  }
-}
-
-/** Partitions of which data was cut, perhaps. Handle 0 among those found stands for all that the shard has. */
-function handlesToRaise(findings: Findings, table: LogTable): number[] {
-  const handles = new Set(findings.cutHandles)
-  if (!handles.delete(0)) return [...handles]
-  for (const log of table.recoveredLogs()) handles.add(log.handle)
-  for (const group of findings.inDoubt) for (const entry of group.entries) handles.add(entry.handle)
-  return [...handles]
-}
-
-function runChecksum(group: Buffer, entry: DirectoryEntry, seed: number): number {
-  let sum = seed
-  for (let at = entry.position; at < entry.position + entry.bytes; at += batchBytesAt(group, at)) {
-    sum = crc32c(group, at, at + BATCH_COVERED_BY_RUN, sum)
-  }
-  return sum
 }

@@ -14,8 +14,10 @@ const FILL_PIECE_BYTES = 1024 * 1024
 export interface SpareSlot {
   readonly name: string
   readonly capacityBytes: number
-  /** Zeros lie under it: writing it grows nothing. */
+  /** Bytes lie under it: writing it grows nothing. */
   readonly isFilled: boolean
+  /** Zeros stand where the header goes; else those of an earlier use, which go first. */
+  readonly isBlank: boolean
 }
 
 /** Name of the slot file with that number. */
@@ -86,7 +88,7 @@ export class SlotFiles {
     const name = this.drawName()
     this.#disk.create('slot.create', this.path(name)).close()
     this.#disk.syncDirectory('journal.directory-sync', this.directory)
-    return { name, capacityBytes, isFilled: false }
+    return { name, capacityBytes, isFilled: false, isBlank: true }
   }
 
   /** Gives the file of a slot that now holds groups its ordinal. */
@@ -99,6 +101,15 @@ export class SlotFiles {
   register(name: string): number {
     this.#names.push(name)
     return this.#names.length - 1
+  }
+
+  /** The slot of that ordinal holds nothing any more. A file of another size than slots have now is taken away. */
+  free(ordinal: number, capacityBytes: number, slotBytes: number): void {
+    const name = this.nameOf(ordinal)
+    this.#open.get(ordinal)?.close()
+    this.#open.delete(ordinal)
+    if (capacityBytes === slotBytes) this.addSpare({ name, capacityBytes, isFilled: true, isBlank: false })
+    else this.#disk.remove('slot.remove', this.path(name))
   }
 
   /** Durably takes away a slot whose header could not be written: half a header may look like a whole one. */

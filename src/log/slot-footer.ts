@@ -6,6 +6,9 @@ import { ENTRY_BYTES, PRODUCER_RUN_BYTES } from './group-format.ts'
 
 const FIRST_BYTES = 16 * 1024
 
+/** How full a footer was. */
+export type FooterMark = Pick<SlotFooter, 'bytes' | 'entryCount' | 'firstGroup' | 'lastGroup' | 'receiveMsMax'>
+
 export class SlotFooter {
   buffer = Buffer.alloc(0)
   bytes = 0
@@ -32,6 +35,17 @@ export class SlotFooter {
     if (this.firstGroup === 0) this.firstGroup = number
     this.lastGroup = number
     this.receiveMsMax = Math.max(this.receiveMsMax, receiveMs)
+  }
+
+  /** What restore() goes back to. */
+  mark(): FooterMark {
+    const { bytes, entryCount, firstGroup, lastGroup, receiveMsMax } = this
+    return { bytes, entryCount, firstGroup, lastGroup, receiveMsMax }
+  }
+
+  /** Forgets what was added since the mark. */
+  restore(mark: FooterMark): void {
+    Object.assign(this, mark)
   }
 
   #reserve(bytes: number): void {

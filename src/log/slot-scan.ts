@@ -130,12 +130,12 @@ function isZero(bytes: Buffer, start: number, end: number): boolean {
 }
 
 /** Checks a run: its batches follow each other, fill it, have whole CRCs, and their first bytes match its checksum. */
-export function isRunWhole(group: Buffer, entry: DirectoryEntry, seed: number): boolean {
+export function isRunWhole(group: Buffer, entry: DirectoryEntry, seed: number, start = entry.position): boolean {
   if (entry.kind !== entryKinds.run) return true
-  const end = entry.position + entry.bytes
+  const end = start + entry.bytes
   if (end > group.length) return false
   let sum = seed
-  let at = entry.position
+  let at = start
   let batchCount = 0
   while (at < end) {
     if (at + BATCH_HEADER_BYTES > end) return false

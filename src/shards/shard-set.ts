@@ -29,6 +29,10 @@ const RESTART_FORGIVEN_MS = 60_000
 export interface ShardSetOptions {
   readonly shardCount: number
   readonly placementEpoch: number
+  /** Absolute. */
+  readonly dataDirectory: string
+  /** Handles of settled files that one shard may keep open. */
+  readonly openFilesMax: number
   /** Directory of a shard's journal. */
   readonly directoryOf: (shard: number) => string
   readonly settings: {
@@ -209,6 +213,8 @@ export class ShardSet {
         placementEpoch,
         newestSlot: this.#newestSlots.get(shard) ?? 0,
         directory: directoryOf(shard),
+        dataDirectory: this.#options.dataDirectory,
+        openFilesMax: this.#options.openFilesMax,
         slotBytes: settings.journalSlotBytes,
         firstSlotBytes: settings.journalFirstSlotBytes,
         fillAheadBytes: settings.journalFillAheadBytes,

@@ -52,6 +52,8 @@ export function openLog(disk: Disk, options: Partial<ShardLogOptions> = {}): Sha
   return new ShardLog({
     disk,
     directory: testDirectory,
+    dataDirectory: '/data',
+    openFilesMax: 16,
     shard: 0,
     placementEpoch: 1,
     newestSlot: 0,

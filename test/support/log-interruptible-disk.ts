@@ -2,8 +2,9 @@
  * A disk around another one that can stop the process in the middle of any call, or refuse calls. For the tests of the
  * log; any thread. Once stopped it stays so: code that catches the signal cannot reach the disk behind it any more.
  */
+import { halfWay } from '../../src/disk/aligned-memory.ts'
 import { DiskError, type Disk, type DiskFile } from '../../src/disk/disk.ts'
-import { FaultPlan, faultError } from '../../src/disk/fault-plan.ts'
+import { FaultPlan, faultError, refusesDirect } from '../../src/disk/fault-plan.ts'
 import type { FaultPoint } from '../../src/disk/faults.ts'
 
 /** The process ends here. Thrown through the code under test; nothing in src knows it. */
@@ -16,6 +17,12 @@ export interface TracedCall {
   readonly point: FaultPoint
   readonly path: string
   done: boolean
+}
+
+/** What a fault does in place of the call: half of a write; the same call on a buffered file. */
+interface WhenStruck<T> {
+  readonly short?: () => void
+  readonly buffered?: () => T
 }
 
 export class InterruptibleDisk implements Disk {
@@ -49,6 +56,27 @@ export class InterruptibleDisk implements Disk {
     return this.#file(this.#step(point, path, () => this.#inner.create(point, path)))
   }
 
+  /** As with the disks themselves, a fault EINVAL makes the file a buffered one. */
+  openDirect(point: FaultPoint, path: string): DiskFile {
+    const buffered = (): DiskFile => this.#inner.open(point, path)
+    return this.#file(this.#step(point, path, () => this.#inner.openDirect(point, path), { buffered }))
+  }
+
+  createDirect(point: FaultPoint, path: string): DiskFile {
+    const buffered = (): DiskFile => this.#inner.create(point, path)
+    return this.#file(this.#step(point, path, () => this.#inner.createDirect(point, path), { buffered }))
+  }
+
+  sizeOf(path: string): number {
+    this.#refuseIfStopped()
+    return this.#inner.sizeOf(path)
+  }
+
+  freeBytes(path: string): number {
+    this.#refuseIfStopped()
+    return this.#inner.freeBytes(path)
+  }
+
   exists(path: string): boolean {
     this.#refuseIfStopped()
     return this.#inner.exists(path)
@@ -71,23 +99,35 @@ export class InterruptibleDisk implements Disk {
     this.#step(point, path, () => this.#inner.remove(point, path))
   }
 
+  removeDirectory(point: FaultPoint, path: string): void {
+    this.#step(point, path, () => this.#inner.removeDirectory(point, path))
+  }
+
   syncDirectory(point: FaultPoint, path: string): void {
     this.#step(point, path, () => this.#inner.syncDirectory(point, path))
   }
 
-  #file(inner: DiskFile): DiskFile {
+  #file(opened: DiskFile): DiskFile {
+    let inner = opened
     const { path } = inner
     return {
       path,
+      get isDirect() {
+        return inner.isDirect
+      },
       read: (point, target, targetStart, length, position) => {
         this.#refuseIfStopped()
         return inner.read(point, target, targetStart, length, position)
       },
       write: (point, source, start, end, position) => {
-        // A copy: the caller may encode its next group in this buffer before a deferred sync.
-        const bytes = Uint8Array.from(source.subarray(start, end))
-        const short = (): void => inner.write(point, bytes, 0, bytes.length >> 1, position)
-        this.#step(point, path, () => inner.write(point, bytes, 0, bytes.length, position), short)
+        const write = (): void => inner.write(point, source, start, end, position)
+        const short = (): void => inner.write(point, source, start, halfWay(start, end, inner.isDirect), position)
+        const buffered = (): void => {
+          inner.close()
+          inner = this.#inner.open(point, path)
+          write()
+        }
+        this.#step(point, path, write, inner.isDirect ? { short, buffered } : { short })
       },
       sync: point => this.#step(point, path, () => inner.sync(point)),
       sizeBytes: () => inner.sizeBytes(),
@@ -98,7 +138,7 @@ export class InterruptibleDisk implements Disk {
     }
   }
 
-  #step<T>(point: FaultPoint, path: string, action: () => T, short?: () => void): T {
+  #step<T>(point: FaultPoint, path: string, action: () => T, whenStruck: WhenStruck<T> = {}): T {
     this.#refuseIfStopped()
     const call: TracedCall = { point, path, done: false }
     this.trace.push(call)
@@ -108,11 +148,13 @@ export class InterruptibleDisk implements Disk {
       throw new Interruption(`stopped at ${point} of ${path}`)
     }
     const fault = this.faults.strike(point)
-    if (fault !== null && 'code' in fault) {
+    const { short, buffered } = whenStruck
+    const refused = refusesDirect(fault) ? buffered : undefined
+    if (fault !== null && 'code' in fault && refused === undefined) {
       if (fault.kind === 'short') short?.()
       throw faultError(fault.code, point, path)
     }
-    const result = action()
+    const result = (refused ?? action)()
     call.done = true
     return result
   }

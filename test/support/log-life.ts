@@ -201,7 +201,7 @@ class Life {
     const name = this.#log.files.drawName()
     const capacityBytes = 128 * KIB
     fillSlot(this.#disk, testDirectory, name, capacityBytes)
-    this.#log.files.addSpare({ name, capacityBytes, isFilled: true })
+    this.#log.files.addSpare({ name, capacityBytes, isFilled: true, isBlank: true })
   }
 
   #fillDisk(): void {

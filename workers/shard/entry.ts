@@ -26,6 +26,8 @@ function runShard(start: ShardStart): void {
   const log = new ShardLog({
     disk: createRealDisk(start.faults === null ? undefined : parseFaultPlan(start.faults)),
     directory: start.directory,
+    dataDirectory: start.dataDirectory,
+    openFilesMax: start.openFilesMax,
     shard: start.shard,
     placementEpoch: start.placementEpoch,
     newestSlot: start.newestSlot,

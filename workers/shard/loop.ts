@@ -113,7 +113,7 @@ export class ShardLoop {
         break
       case 'slots-filled':
         for (const file of message.files) {
-          log.files.addSpare({ name: file.name, capacityBytes: file.bytes, isFilled: true })
+          log.files.addSpare({ name: file.name, capacityBytes: file.bytes, isFilled: true, isBlank: true })
           this.#askedBytes -= file.bytes
           assert(this.#askedBytes >= 0, 'slots come only when asked for')
         }

@@ -9,12 +9,17 @@ import type { Disk, DiskFile } from '../../disk/disk.ts'
 export function readOnly(disk: Disk): Disk {
   return {
     open: (point, path) => readOnlyFile(disk.open(point, path)),
+    openDirect: (point, path) => readOnlyFile(disk.openDirect(point, path)),
+    sizeOf: path => disk.sizeOf(path),
+    freeBytes: path => disk.freeBytes(path),
     exists: path => disk.exists(path),
     list: path => disk.list(path),
     create: refuse,
+    createDirect: refuse,
     makeDirectory: refuse,
     rename: refuse,
     remove: refuse,
+    removeDirectory: refuse,
     syncDirectory: refuse
   }
 }
@@ -22,6 +27,9 @@ export function readOnly(disk: Disk): Disk {
 function readOnlyFile(file: DiskFile): DiskFile {
   return {
     path: file.path,
+    get isDirect() {
+      return file.isDirect
+    },
     read: (point, target, targetStart, length, position) => file.read(point, target, targetStart, length, position),
     sizeBytes: () => file.sizeBytes(),
     close: () => file.close(),

@@ -74,6 +74,11 @@ export interface ProduceRecord {
   readonly partition?: number
 }
 
+/** A record with its number in the sequence of its producer, up to 2^63−1. */
+export interface NumberedRecord extends ProduceRecord {
+  readonly sequence: Whole
+}
+
 export interface ProduceResult {
   readonly partition: number
   readonly offset: Whole
@@ -119,6 +124,17 @@ export interface DescribeAnswer {
   readonly name: string
   readonly partitions: readonly PartitionAnswer[]
   readonly config: TopicConfigFields
+}
+
+/** A producer id, and what it sent last to each partition. */
+export interface ProducerAnswer {
+  readonly producer_id: string
+  readonly partitions: readonly {
+    readonly topic: string
+    readonly partition: number
+    readonly last_seen_sequence: Whole
+    readonly last_offset: Whole
+  }[]
 }
 
 /** Digits that JSON.parse may round: only then is the slower, exact way taken. */
@@ -177,6 +193,24 @@ export class HttpClient {
     return this.#call('DELETE', topicPath(name))
   }
 
+  topicConfig(name: string): Promise<Answer<TopicConfigFields>> {
+    return this.#call('GET', `${topicPath(name)}/config`)
+  }
+
+  /** Changes the fields given. @returns the configuration as it is then. */
+  changeTopicConfig(name: string, fields: TopicConfigFields): Promise<Answer<TopicConfigFields>> {
+    return this.#call('PUT', `${topicPath(name)}/config`, writeExact(fields))
+  }
+
+  listProducers(): Promise<Answer<{ readonly producers: readonly ProducerAnswer[] }>> {
+    return this.#call('GET', '/admin/producers')
+  }
+
+  /** Forgets a producer id: its next use starts afresh. */
+  async forgetProducer(id: string): Promise<void> {
+    await this.#call('DELETE', `/admin/producers/${encodeURIComponent(id)}`)
+  }
+
   produce(
     topic: string,
     records: readonly ProduceRecord[]
@@ -184,12 +218,26 @@ export class HttpClient {
     return this.#call('POST', `${topicPath(topic)}/produce`, JSON.stringify({ records }))
   }
 
+  /** Produce that may be sent again without writing a record twice. */
+  produceNumbered(
+    topic: string,
+    producerId: string,
+    records: readonly NumberedRecord[]
+  ): Promise<Answer<{ readonly results: readonly ProduceResult[] }>> {
+    const texts = records.map(record => writeExact({ ...record }))
+    const body = `{"producer_id":${JSON.stringify(producerId)},"records":[${texts.join(',')}]}`
+    return this.#call('POST', `${topicPath(topic)}/produce`, body)
+  }
+
   consume(topic: string, { partition, offset, maxRecords }: ConsumeQuery): Promise<Answer<ConsumeAnswer>> {
     const query = `partition=${partition}&offset=${offset}&max_records=${maxRecords}`
     return this.#call('GET', `${topicPath(topic)}/consume?${query}`)
   }
 
-  /** The shape of a 2xx answer is the contract of the API and is not checked field by field. */
+  /**
+   * The shape of a 2xx answer is the contract of the API and is not checked field by field. An answer without a body
+   * (204) decodes to undefined, which only forgetProducer may expect.
+   */
   async #call<Body>(method: string, path: string, body?: string): Promise<Answer<Body>> {
     const request = { method, url: `${this.broker}${path}` }
     let response: Response
@@ -209,7 +257,7 @@ export class HttpClient {
       const reason = errorOf(decoded) ?? (text.trim().slice(0, 300) || response.statusText)
       throw new HttpClientError(request, 'refused', response.status, reason, factsOf(decoded))
     }
-    if (decoded === undefined) {
+    if (decoded === undefined && response.status !== 204) {
       throw new HttpClientError(
         request,
         'foreign',

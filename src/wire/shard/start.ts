@@ -6,6 +6,10 @@ export interface ShardStart {
   readonly placementEpoch: number
   /** Absolute path of this shard's journal. */
   readonly directory: string
+  /** Absolute path of the data directory. */
+  readonly dataDirectory: string
+  /** Handles of settled files that this shard may keep open. */
+  readonly openFilesMax: number
   /** Sequence of the newest slot known to be durable; 0: none. */
   readonly newestSlot: number
   readonly slotBytes: number

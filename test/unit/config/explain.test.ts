@@ -80,7 +80,11 @@ test('the shipped file explains every setting, and each commented value is the d
   for (const field of settingFields) {
     assert.match(shipped, new RegExp(`^# .+\\n(# )?${tomlKeyOf(field)} = `, 'm'), tomlKeyOf(field))
     assert.ok(flowing.includes(`${schema[field].text}. `), `the text of ${field} differs`)
-    assert.ok(flowing.includes(`Allowed: ${schema[field].kind.allowed}.`), `the range of ${field} differs`)
+    const { kind, later } = schema[field]
+    const end = later ? ' Not in this version: another value than the default refuses to start.' : ''
+    const line = `${schema[field].text}. Allowed: ${kind.allowed}.${end} `
+    assert.ok(flowing.includes(line), `the range of ${field}, or whether it is refused, differs`)
+    assert.ok(later || !flowing.includes(`${line}Not in this version`), `${field} is not refused`)
   }
   const folder = mkdtempSync(join(tmpdir(), 'millrace-shipped-'))
   t.after(() => rmSync(folder, { recursive: true }))
@@ -109,6 +113,7 @@ test('the documentation has flag, variable, default and range of every setting a
     ]) {
       assert.ok(row.includes(word), `${tomlKeyOf(field)}: ${word} is not in: ${row}`)
     }
+    assert.equal(row.includes('(*later*)'), schema[field].later === true, row)
   }
 })
 

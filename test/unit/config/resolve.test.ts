@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
+import { checkTogether } from '../../../src/config/cross-checks.ts'
 import { resolveSettings, showSource, type ConfigInput } from '../../../src/config/resolve.ts'
 import { envNameOf, schema, settingFields, tomlKeyOf } from '../../../src/config/schema.ts'
 import type { Settings } from '../../../src/config/settings.ts'
@@ -110,6 +111,11 @@ test('a feature of a later version refuses to start and names its flag', () => {
     '--auth': 'required',
     '--cors-origin': 'https://app.example',
     '--cold-storage-dir': '/cold',
+    '--cold-storage': 's3://bucket/prefix',
+    '--cold-storage-endpoint': 'http://127.0.0.1:9090',
+    '--cold-storage-region': 'eu-central-1',
+    '--cold-storage-path-style': true,
+    '--cold-cache-bytes': '64MiB',
     '--raft-node-id': '1',
     '--raft-bind': '127.0.0.1:9002',
     '--raft-peer': '2=127.0.0.1:9003'
@@ -121,6 +127,76 @@ test('a feature of a later version refuses to start and names its flag', () => {
   }
   assert.equal(faultsOf({ flags: { '--tls-cert': 'a.pem', '--tls-key': 'b.pem' } }).length, 2)
   assert.equal(resolved({ flags: { '--auth': 'disabled' } }).auth, 'disabled')
+})
+
+test('segments, retention, compaction and settling can be timed and bounded', () => {
+  const { segmentMs, retentionCheckIntervalMs, compactionCheckIntervalMs, segmentDeleteGraceMs, ...rest } = resolved({
+    flags: {
+      '--segment-ms': '100ms',
+      '--retention-check-interval': '10ms',
+      '--compaction-check-interval': '20ms',
+      '--segment-delete-grace': '0ms',
+      '--settle-idle': '50ms',
+      '--settle-age': '2m',
+      '--journal-budget-bytes': '256MiB',
+      '--disk-reserve-bytes': '0',
+      '--max-open-files': '64',
+      '--compaction-memory-bytes': '1MiB'
+    }
+  })
+  const { settleIdleMs, settleAgeMs, journalBudgetBytes, diskReserveBytes, maxOpenFiles, compactionMemoryBytes } = rest
+  assert.deepEqual(
+    [segmentMs, retentionCheckIntervalMs, compactionCheckIntervalMs, segmentDeleteGraceMs, settleIdleMs, settleAgeMs],
+    [100, 10, 20, 0, 50, 120_000]
+  )
+  assert.deepEqual(
+    [journalBudgetBytes, diskReserveBytes, maxOpenFiles, compactionMemoryBytes],
+    [268_435_456, 0, 64, 1_048_576]
+  )
+})
+
+test('storage settings beyond their range are refused, and auto gives the choice back', t => {
+  const refused = {
+    '--segment-ms': ['99ms', '3651d', '5'],
+    '--journal-budget-bytes': ['255MiB', '1025GiB'],
+    '--disk-reserve-bytes': ['-1', '1025GiB'],
+    '--max-open-files': ['63', '1000001'],
+    '--compaction-memory-bytes': ['1023KiB', '5GiB'],
+    '--cold-cache-bytes': ['63MiB'],
+    '--settle-idle': ['9ms'],
+    '--settle-age': ['366d']
+  }
+  for (const [flag, values] of Object.entries(refused)) {
+    for (const value of values) assert.match(faultsOf({ flags: { [flag]: value } }).join(), /; allowed: /, flag)
+  }
+  const file = tomlFile(t, 'journal_budget_bytes = "1GiB"\ndisk_reserve_bytes = 1\nmax_open_files = 64\n')
+  const flags = { '--journal-budget-bytes': 'auto', '--disk-reserve-bytes': 'auto', '--max-open-files': 'auto' }
+  const { journalBudgetBytes, diskReserveBytes, maxOpenFiles } = resolved({ file, flags })
+  assert.deepEqual([journalBudgetBytes, diskReserveBytes, maxOpenFiles], [null, null, null])
+})
+
+test('cold segments go to one place, and a service needs a bucket', () => {
+  const dir = '/cold'
+  const bucket = 's3://bucket/prefix'
+  const endpoint = 'http://127.0.0.1:9090'
+  const faultsWith = (coldStorageDir: string | null, coldStorage: string | null, coldStorageEndpoint: string | null) =>
+    checkTogether({ coldStorageDir, coldStorage, coldStorageEndpoint })
+  assert.deepEqual(faultsWith(dir, bucket, null), [
+    'cold_storage_dir and cold_storage are both set: sealed segments can be moved to one place only'
+  ])
+  const alone = ['cold_storage_endpoint is set without cold_storage: name the bucket too']
+  assert.deepEqual(faultsWith(null, null, endpoint), alone)
+  assert.deepEqual(faultsWith(dir, null, endpoint), alone)
+  for (const [where, what, address] of [
+    [null, null, null],
+    [dir, null, null],
+    [null, bucket, null],
+    [null, bucket, endpoint]
+  ] as const) {
+    assert.deepEqual(faultsWith(where, what, address), [])
+  }
+  // A value that was refused itself is not judged again.
+  assert.deepEqual(checkTogether({ coldStorageEndpoint: endpoint }), [])
 })
 
 test('a secret is not repeated in the fault about it', () => {

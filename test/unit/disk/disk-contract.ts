@@ -13,7 +13,7 @@ export interface DiskUnderTest {
 }
 export type MakeDisk = (faults?: FaultPlan) => DiskUnderTest
 
-const refusedWith = (code: string) => (error: unknown) => error instanceof DiskError && error.code === code
+export const refusedWith = (code: string) => (error: unknown) => error instanceof DiskError && error.code === code
 
 /** All bytes of a file. */
 export function contentOf(disk: Disk, path: string): Buffer {
@@ -35,6 +35,7 @@ export function testDiskContract(makeDisk: MakeDisk): void {
   testFiles(makeDisk)
   testNames(makeDisk)
   testFaults(makeDisk)
+  testSpace(makeDisk)
 }
 
 function testFiles(makeDisk: MakeDisk): void {
@@ -165,6 +166,36 @@ function testNames(makeDisk: MakeDisk): void {
   })
 }
 
+function testSpace(makeDisk: MakeDisk): void {
+  test('an empty directory can be taken away, one that is not empty cannot', () => {
+    const { disk, root } = makeDisk()
+    disk.makeDirectory('segment.directory', `${root}/d`)
+    writeFile(disk, `${root}/d/a`, 'a')
+    assert.throws(() => disk.removeDirectory('segment.directory', `${root}/d`), refusedWith('ENOTEMPTY'))
+    assert.throws(() => disk.removeDirectory('segment.directory', `${root}/d/a`), refusedWith('ENOTDIR'))
+    assert.throws(() => disk.removeDirectory('segment.directory', `${root}/no`), refusedWith('ENOENT'))
+    assert.deepEqual(disk.list(`${root}/d`), ['a'])
+    disk.remove('segment.remove', `${root}/d/a`)
+    disk.removeDirectory('segment.directory', `${root}/d`)
+    assert.deepEqual(disk.list(root), [])
+  })
+
+  test('the size of a file is told without opening it', () => {
+    const { disk, root } = makeDisk()
+    writeFile(disk, `${root}/a`, 'abcdef')
+    assert.equal(disk.sizeOf(`${root}/a`), 6)
+    assert.throws(() => disk.sizeOf(`${root}/no`), refusedWith('ENOENT'))
+  })
+
+  test('the free room below a directory is told in bytes', () => {
+    const { disk, root } = makeDisk(parseFaultPlan('disk.free:3=EIO'))
+    const bytes = disk.freeBytes(root)
+    assert.ok(Number.isInteger(bytes) && bytes > 0, String(bytes))
+    assert.throws(() => disk.freeBytes(`${root}/no`), refusedWith('ENOENT'))
+    assert.throws(() => disk.freeBytes(root), refusedWith('EIO'))
+  })
+}
+
 function testFaults(makeDisk: MakeDisk): void {
   test('an armed error strikes the named call, names its point, and does nothing to the file', () => {
     const { disk, root } = makeDisk(parseFaultPlan('group.write:2=ENOSPC'))
@@ -196,6 +227,7 @@ function testFaults(makeDisk: MakeDisk): void {
       'slot.truncate:1=EIO',
       'slot.rename:1=EIO',
       'slot.remove:1=EIO',
+      'segment.directory:1=EIO',
       'journal.directory:1=ENOSPC',
       'journal.directory-sync:1=EIO'
     ]
@@ -208,6 +240,7 @@ function testFaults(makeDisk: MakeDisk): void {
     assert.throws(() => file.truncate('slot.truncate', 0), refusedWith('EIO'))
     assert.throws(() => disk.rename('slot.rename', `${root}/a`, `${root}/b`), refusedWith('EIO'))
     assert.throws(() => disk.remove('slot.remove', `${root}/a`), refusedWith('EIO'))
+    assert.throws(() => disk.removeDirectory('segment.directory', root), refusedWith('EIO'))
     assert.throws(() => disk.makeDirectory('journal.directory', `${root}/d`), refusedWith('ENOSPC'))
     assert.throws(() => disk.syncDirectory('journal.directory-sync', root), refusedWith('EIO'))
     file.close()

@@ -6,7 +6,9 @@ import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { createRealDisk } from '../../../src/disk/real-disk.ts'
-import { testDiskContract, writeFile } from './disk-contract.ts'
+import { parseFaultPlan } from '../../../src/disk/fault-plan.ts'
+import { blocks, lettersOf, testDirectContract } from './direct-contract.ts'
+import { refusedWith, testDiskContract, writeFile } from './disk-contract.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'millrace-disk-'))
 after(() => rmSync(folder, { recursive: true, force: true }))
@@ -34,6 +36,35 @@ describe('the real disk', () => {
       (error: unknown) =>
         error instanceof Error && 'code' in error && error.code === 'ENOTDIR' && error.cause instanceof Error
     )
+  })
+})
+
+describe('direct files of the real disk', () => {
+  testDirectContract(faults => ({ disk: createRealDisk(faults), root: freshRoot() }))
+
+  test('the temporary folder says whether it has them', t => {
+    const disk = createRealDisk()
+    const file = disk.createDirect('segment.create', `${freshRoot()}/a`)
+    t.diagnostic(`direct files in ${tmpdir()}: ${file.isDirect ? 'yes' : 'refused, buffered instead'}`)
+    assert.equal(statSync(file.path).mode & 0o777, 0o600)
+    file.close()
+  })
+
+  test('a direct file that is refused once its name leads elsewhere fails, and the other file is left alone', t => {
+    const root = freshRoot()
+    const disk = createRealDisk(parseFaultPlan('segment.write:1-2=EINVAL'))
+    const file = disk.createDirect('segment.create', `${root}/a`)
+    if (!file.isDirect) return t.skip('the file system of this test refuses direct files')
+    disk.rename('segment.rename', `${root}/a`, `${root}/b`)
+    writeFile(disk, `${root}/a`, 'other')
+    const memory = blocks('a')
+    assert.throws(() => file.write('segment.write', memory, 0, memory.length, 0), refusedWith('EINVAL'))
+    assert.equal(readFileSync(`${root}/a`, 'utf8'), 'other')
+    disk.remove('segment.remove', `${root}/a`)
+    disk.rename('segment.rename', `${root}/b`, `${root}/a`)
+    file.write('segment.write', memory, 0, memory.length, 0)
+    file.close()
+    assert.equal(lettersOf(disk, `${root}/a`), 'a')
   })
 })
 

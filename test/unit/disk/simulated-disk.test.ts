@@ -3,6 +3,7 @@ import { describe, test } from 'node:test'
 import { parseFaultPlan } from '../../../src/disk/fault-plan.ts'
 import { PageMap } from '../../../src/disk/page-map.ts'
 import { SimulatedDisk } from '../../../src/disk/simulated-disk.ts'
+import { blocks, testDirectContract } from './direct-contract.ts'
 import { contentOf, testDiskContract, writeFile } from './disk-contract.ts'
 
 /** Small deterministic generator (xorshift): the same seed gives the same crashes. */
@@ -40,6 +41,16 @@ function diskWithOldFile(options: { ignoreSync?: boolean; ignoreDirectorySync?: 
 describe('the simulated disk', () => {
   testDiskContract(faults => ({ disk: new SimulatedDisk(faults === undefined ? {} : { faults }), root: '/data' }))
 
+  testDirectContract(faults => ({ disk: new SimulatedDisk(faults === undefined ? {} : { faults }), root: '/data' }))
+
+  test('has the free room that a test gives it, also after a crash', () => {
+    const disk = new SimulatedDisk({ freeBytes: 1000 })
+    assert.equal(disk.freeBytes('/data'), 1000)
+    disk.setFreeBytes(10)
+    assert.equal(disk.freeBytes('/data'), 10)
+    assert.equal(disk.crash(randomFrom(1)).freeBytes('/data'), 10)
+  })
+
   test('a slot of 64 MiB of zeros costs no memory', () => {
     const pages = new PageMap()
     pages.writeZeros(0, 64 * 1024 * 1024)
@@ -70,6 +81,20 @@ describe('a power cut', () => {
       outcomes(prepare, disk => textOf(disk, '/data/a')),
       ['new', 'old']
     )
+  })
+
+  test('keeps a direct write or loses it, unless it was synced', () => {
+    const writtenTo = (sync: boolean) => () => {
+      const disk = new SimulatedDisk()
+      const file = disk.createDirect('segment.create', '/data/a')
+      disk.syncDirectory('segment.directory-sync', '/data')
+      file.write('segment.write', blocks('n'), 0, 4096, 0)
+      if (sync) file.sync('segment.sync')
+      return disk
+    }
+    const observe = (disk: SimulatedDisk) => (textOf(disk, '/data/a') === 'n'.repeat(4096) ? 'whole' : 'not whole')
+    assert.deepEqual(outcomes(writtenTo(false), observe), ['not whole', 'whole'])
+    assert.deepEqual(outcomes(writtenTo(true), observe), ['whole'])
   })
 
   test('tears a write at sectors of the disk, each kept or lost on its own', () => {
@@ -216,6 +241,18 @@ describe('names across a power cut', () => {
       outcomes(synced, disk => textOf(disk, '/data/a')),
       ['absent']
     )
+  })
+
+  test('a directory taken away comes back until its parent is synced', () => {
+    const removed = (sync: boolean) => () => {
+      const disk = new SimulatedDisk({ directories: ['/data/d'] })
+      disk.removeDirectory('segment.directory', '/data/d')
+      if (sync) disk.syncDirectory('segment.directory-sync', '/data')
+      return disk
+    }
+    const observe = (disk: SimulatedDisk) => disk.list('/data').join()
+    assert.deepEqual(outcomes(removed(false), observe), ['', 'd'])
+    assert.deepEqual(outcomes(removed(true), observe), [''])
   })
 
   test('changes of one name keep their order; changes of different names do not', () => {

@@ -38,6 +38,8 @@ describe('a segment', () => {
     log.nextOffset = limits.segmentBytesHard
     assert.equal(log.mustRoll(1), true)
     log.stageRoll()
+    assert.equal(log.mustRoll(1), true, 'what comes first in a new segment begins it')
+    log.stageBytes(1)
     assert.equal(log.mustRoll(1), false)
   })
 })

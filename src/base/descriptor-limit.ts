@@ -1,0 +1,11 @@
+/** How many file descriptors this process may have, from what the system says of it. Pure. */
+
+/** Of a process of which nothing is known: the common soft limit. */
+export const DESCRIPTORS_DEFAULT = 1024
+
+/** @returns the soft limit of open files in the text of /proc/self/limits; Infinity for unlimited. */
+export function parseDescriptorLimit(text: string): number {
+  const soft = /^Max open files\s+(\d+|unlimited)/m.exec(text)?.[1]
+  if (soft === undefined) return DESCRIPTORS_DEFAULT
+  return soft === 'unlimited' ? Infinity : Number(soft)
+}

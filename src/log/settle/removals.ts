@@ -1,0 +1,100 @@
+/**
+ * Files that a change of the manifest leaves unused. Only files that the manifest itself named before are ever removed:
+ * what nobody knows is kept (V4). Settler thread, or a tool that holds the lock.
+ */
+import { dirname } from 'node:path'
+import { DiskError, type Disk } from '../../disk/disk.ts'
+import type { FileRemoval, Manifest, ManifestPartition, ManifestSegment } from '../manifest.ts'
+import { packPath, segmentDirectory, segmentFileKinds, segmentPath } from '../segment-files.ts'
+
+/** Paths, relative to the data directory, that the manifest names and those partitions do not. */
+export function unusedFiles(manifest: Manifest, partitions: ReadonlyMap<number, ManifestPartition>): string[] {
+  const paths: string[] = []
+  for (const [handle, old] of manifest.partitions) {
+    const now = partitions.get(handle)
+    if (now === old) continue
+    const kept = new Set(now?.segments.filter(hasOwnFiles).map(nameOf) ?? [])
+    for (const segment of old.segments) {
+      if (!hasOwnFiles(segment) || kept.has(nameOf(segment))) continue
+      for (const kind of segmentFileKinds) paths.push(segmentPath(old.directory, segment, kind))
+    }
+    if (now === undefined) paths.push(old.directory, dirname(old.directory))
+    else {
+      const directories = new Set(old.segments.map(segment => segmentDirectory(old.directory, segment)))
+      for (const segment of now.segments) directories.delete(segmentDirectory(old.directory, segment))
+      directories.delete(old.directory)
+      paths.push(...directories)
+    }
+  }
+  const packs = packsOf(manifest.partitions.values())
+  for (const pack of packsOf(partitions.values())) packs.delete(pack)
+  for (const pack of packs) paths.push(packPath(manifest.shard, pack))
+  return [...new Set(paths)]
+}
+
+/** Numbers of the pack files in which something of those partitions lies. */
+export function packsOf(partitions: Iterable<ManifestPartition>): Set<number> {
+  const packs = new Set<number>()
+  for (const { segments } of partitions) {
+    for (const { extents } of segments) {
+      for (const { pack, blocksPack } of extents) {
+        if (pack !== 0) packs.add(pack)
+        if (blocksPack !== 0) packs.add(blocksPack)
+      }
+    }
+  }
+  return packs
+}
+
+/**
+ * Removes the files that are due, files before their directories. @returns what is left: not due yet, or refused by the
+ * disk, to be tried again.
+ */
+export function removeDue(
+  disk: Disk,
+  dataDirectory: string,
+  removals: readonly FileRemoval[],
+  nowMs: number
+): { left: FileRemoval[]; refused: DiskError[] } {
+  const left: FileRemoval[] = []
+  const refused: DiskError[] = []
+  for (const removal of removals) {
+    if (removal.dueMs > nowMs) {
+      left.push(removal)
+      continue
+    }
+    try {
+      removeOne(disk, `${dataDirectory}/${removal.path}`, isFile(removal.path))
+    } catch (error) {
+      if (!(error instanceof DiskError)) throw error
+      refused.push(error)
+      left.push(removal)
+    }
+  }
+  return { left, refused }
+}
+
+/** Gone already is as good; a directory that holds other things is kept. */
+function removeOne(disk: Disk, path: string, isFileName: boolean): void {
+  try {
+    if (isFileName) disk.remove('segment.remove', path)
+    else disk.removeDirectory('segment.remove', path)
+  } catch (error) {
+    const isFine =
+      error instanceof DiskError && (error.code === 'ENOENT' || (!isFileName && error.code === 'ENOTEMPTY'))
+    if (!isFine) throw error
+  }
+}
+
+/** Directories have no extension: a partition is a number, a compaction `c7`, a topic ends in its id. */
+function isFile(path: string): boolean {
+  return path.endsWith('.pack') || segmentFileKinds.some(kind => path.endsWith(kind))
+}
+
+function hasOwnFiles({ extents }: ManifestSegment): boolean {
+  return extents.some(({ pack }) => pack === 0)
+}
+
+function nameOf({ baseOffset, compaction }: ManifestSegment): string {
+  return `${baseOffset}/${compaction}`
+}

@@ -1,0 +1,218 @@
+/**
+ * Writes the runs of one partition into segment files: the second half of a settle job. Settler thread, or a tool that
+ * holds the lock.
+ *
+ *   a segment with little in it     extents in the job's pack file, shared by all partitions
+ *   OWN_BYTES_MIN and more          its own `.log`; what lay in packs is copied there first
+ *   sealed, with its own `.log`     the `.log` is cut to its length; `.blocks`, `.index`, `.timeindex` beside it
+ */
+import { entryKinds } from '../group-format.ts'
+import { encodeOffsetIndex, encodeTimeIndex } from '../kafka-index.ts'
+import type { DamagedRange, Extent } from '../manifest.ts'
+import { BLOCK_ENTRY_BYTES, BlockBuilder, BlockTable } from '../segment-blocks.ts'
+import { segmentPath } from '../segment-files.ts'
+import type { SettleOutput } from './output.ts'
+import type { PartitionDraft, SegmentDraft } from './partition-draft.ts'
+import type { PlannedEntry } from './plan.ts'
+import { RunReader } from './run-reader.ts'
+
+/** From so many bytes on a segment has files of its own: below, their syncs would cost more than a second copy. */
+export const OWN_BYTES_MIN = 512 * 1024
+/** Bytes after which others get a turn. */
+const TURN_BYTES = 1024 * 1024
+
+export class SegmentWriter {
+  readonly #output: SettleOutput
+  readonly #reader: RunReader
+  readonly #shard: number
+  readonly #builder = new BlockBuilder()
+  #turnBytes = 0
+  damagedRuns = 0
+
+  constructor(output: SettleOutput, reader: RunReader, shard: number) {
+    this.#output = output
+    this.#reader = reader
+    this.#shard = shard
+  }
+
+  /** Writes all runs of the partition, and completes the segments that are sealed. @throws DiskError */
+  *write(draft: PartitionDraft): Generator<undefined, void, undefined> {
+    for (const segment of draft.segments) {
+      const runs = segment.runs.filter(({ entry }) => entry.kind === entryKinds.run)
+      for (const run of segment.runs) if (run.entry.kind !== entryKinds.run) this.#quarantine(draft, run)
+      const newBytes = runs.reduce((sum, { entry }) => sum + entry.bytes, 0)
+      const oldBytes = segment.extents.reduce((sum, extent) => sum + extent.bytes, 0)
+      const hasOwn = segment.extents.some(({ pack }) => pack === 0)
+      if (hasOwn || newBytes + oldBytes >= OWN_BYTES_MIN) {
+        if (runs.length > 0 || needsFiles(segment)) yield* this.#writeOwn(draft, segment, runs)
+      } else if (runs.length > 0) yield* this.#writePacked(draft, segment, runs)
+      segment.runs.length = 0
+    }
+  }
+
+  *#writePacked(
+    draft: PartitionDraft,
+    segment: SegmentDraft,
+    runs: readonly PlannedEntry[]
+  ): Generator<undefined, void, undefined> {
+    const output = this.#output
+    const position = output.packPosition()
+    this.#builder.reset()
+    this.#builder.begin(segment.baseOffset)
+    const written = yield* this.#copyRuns(draft, runs, 0, (bytes, start, end) => output.appendPack(bytes, start, end))
+    if (written.bytes === 0) return
+    const extent = { pack: output.pack, position, ...written }
+    segment.extents = [...segment.extents, this.#keepBlocks(extent)]
+  }
+
+  *#writeOwn(
+    draft: PartitionDraft,
+    segment: SegmentDraft,
+    runs: readonly PlannedEntry[]
+  ): Generator<undefined, void, undefined> {
+    const output = this.#output
+    const old = segment.extents.filter(({ pack }) => pack === 0)
+    const packed = segment.extents.filter(({ pack }) => pack !== 0)
+    const committed = old.reduce((sum, extent) => Math.max(sum, extent.position + extent.bytes), 0)
+    this.#builder.reset()
+    output.beginLog(segmentPath(draft.directory, segment, '.log'), committed)
+    const append = (bytes: Buffer, start: number, end: number): void => output.appendLog(bytes, start, end)
+    const added: Omit<Extent, 'blocksPack' | 'blocksPosition'>[] = []
+    for (const extent of packed) {
+      const moved = this.#movePacked(segment, extent)
+      if (moved !== null) added.push(moved)
+      yield* this.#turn(extent.bytes)
+    }
+    const before = this.#builder.count
+    this.#builder.begin(segment.baseOffset)
+    const position = output.logPosition
+    const written = yield* this.#copyRuns(draft, runs, position, append)
+    if (written.bytes > 0) added.push({ pack: 0, position, ...written, blockCount: this.#builder.count - before })
+    output.endLog(segment.isSealed)
+    if (segment.isSealed) this.#completeFiles(draft, segment, old, added)
+    else segment.extents = [...old, ...this.#keepAll(added)]
+  }
+
+  /** Copies an extent out of a pack into the log at hand. null: nothing of it is whole. */
+  #movePacked(segment: SegmentDraft, extent: Extent): Omit<Extent, 'blocksPack' | 'blocksPosition'> | null {
+    const output = this.#output
+    const bytes = Buffer.allocUnsafe(extent.bytes)
+    output.readPack(extent.pack, bytes, extent.position)
+    const before = this.#builder.count
+    this.#builder.begin(segment.baseOffset)
+    const position = output.logPosition
+    this.#builder.add(bytes, 0, bytes.length, position)
+    this.#builder.close()
+    output.appendLog(bytes, 0, bytes.length)
+    return { ...extent, pack: 0, position, blockCount: this.#builder.count - before }
+  }
+
+  /** Appends the runs that are whole and adds them to the builder; the others are put aside. */
+  *#copyRuns(
+    draft: PartitionDraft,
+    runs: readonly PlannedEntry[],
+    position: number,
+    append: (bytes: Buffer, start: number, end: number) => void
+  ): Generator<undefined, Pick<Extent, 'bytes' | 'baseOffset' | 'nextOffset' | 'blockCount'>, undefined> {
+    const reader = this.#reader
+    const before = this.#builder.count
+    let bytes = 0
+    let baseOffset = -1
+    let nextOffset = 0
+    for (let i = 0; i < runs.length; i++) {
+      const run = runs[i] as PlannedEntry
+      const { entry, slot } = run
+      const at = reader.read(runs, i)
+      if (at < 0 || !reader.isWhole(entry, at, slot.seed)) {
+        this.#quarantine(draft, run)
+        continue
+      }
+      this.#builder.add(reader.buffer, at, at + entry.bytes, position + bytes)
+      append(reader.buffer, at, at + entry.bytes)
+      bytes += entry.bytes
+      if (baseOffset < 0) baseOffset = entry.baseOffset
+      nextOffset = entry.nextOffset
+      yield* this.#turn(entry.bytes)
+    }
+    this.#builder.close()
+    return { bytes, baseOffset, nextOffset, blockCount: this.#builder.count - before }
+  }
+
+  /** Its bytes are kept as they are, in a file of their own; its offsets are never served (V2). */
+  #quarantine(draft: PartitionDraft, run: PlannedEntry): void {
+    const { entry } = run
+    this.damagedRuns++
+    const name = `${this.#shard}-${draft.handle}-${String(entry.baseOffset).padStart(20, '0')}.bytes`
+    const path = `quarantine/${name}`
+    const at = this.#reader.read([run], 0)
+    const bytes = at < 0 ? Buffer.alloc(0) : this.#reader.buffer.subarray(at, at + entry.bytes)
+    this.#output.writeFile(path, bytes, 'quarantine')
+    const range: DamagedRange = { firstOffset: entry.baseOffset, nextOffset: entry.nextOffset, path }
+    draft.damaged.push(range)
+  }
+
+  /** Puts the entries of the extent just written into the pack. */
+  #keepBlocks(extent: Omit<Extent, 'blocksPack' | 'blocksPosition'>): Extent {
+    return this.#keepAll([extent])[0] as Extent
+  }
+
+  #keepAll(extents: readonly Omit<Extent, 'blocksPack' | 'blocksPosition'>[]): Extent[] {
+    if (extents.length === 0) return []
+    const entries = this.#builder.entries
+    let blocksPosition = this.#output.packPosition()
+    this.#output.appendPack(entries, 0, entries.length)
+    return extents.map(extent => {
+      const kept = { ...extent, blocksPack: this.#output.pack, blocksPosition }
+      blocksPosition += extent.blockCount * BLOCK_ENTRY_BYTES
+      return kept
+    })
+  }
+
+  /** The segment gets no more records: its blocks, and Kafka's indexes beside its log. */
+  #completeFiles(
+    draft: PartitionDraft,
+    segment: SegmentDraft,
+    old: readonly Extent[],
+    added: readonly Omit<Extent, 'blocksPack' | 'blocksPosition'>[]
+  ): void {
+    const parts = old.map(extent => {
+      const entries = Buffer.allocUnsafe(extent.blockCount * BLOCK_ENTRY_BYTES)
+      this.#output.readPack(extent.blocksPack, entries, extent.blocksPosition)
+      return entries
+    })
+    const entries = Buffer.concat([...parts, this.#builder.entries])
+    const blocks = new BlockTable(entries, segment.baseOffset)
+    const path = (kind: '.blocks' | '.index' | '.timeindex'): string => segmentPath(draft.directory, segment, kind)
+    this.#output.writeFile(path('.blocks'), entries)
+    this.#output.writeFile(path('.index'), encodeOffsetIndex(blocks))
+    this.#output.writeFile(path('.timeindex'), encodeTimeIndex(blocks))
+    const all = [...old, ...added]
+    const first = all[0]
+    const last = all.at(-1)
+    if (first === undefined || last === undefined) return
+    segment.extents = [
+      {
+        pack: 0,
+        position: 0,
+        bytes: last.position + last.bytes,
+        baseOffset: first.baseOffset,
+        nextOffset: last.nextOffset,
+        blockCount: blocks.count,
+        blocksPack: 0,
+        blocksPosition: 0
+      }
+    ]
+  }
+
+  *#turn(bytes: number): Generator<undefined, void, undefined> {
+    this.#turnBytes += bytes
+    if (this.#turnBytes < TURN_BYTES) return
+    this.#turnBytes = 0
+    yield
+  }
+}
+
+/** Sealed, with its own log whose blocks still lie in packs. */
+function needsFiles(segment: SegmentDraft): boolean {
+  return segment.isSealed && segment.extents.some(({ pack, blocksPack }) => pack === 0 && blocksPack !== 0)
+}

@@ -1,0 +1,135 @@
+/**
+ * Settling: what sealed slots hold goes to segment files, and one commit of the manifest makes that count (S1). Pure over
+ * Disk; a generator, so that its caller may do other work in between or stop it anywhere. Whatever moment it is stopped
+ * at, the old manifest counts, or the new one, and both are whole.
+ */
+import { DiskError, type Disk } from '../../disk/disk.ts'
+import { commitManifest } from '../manifest-file.ts'
+import type { FileRemoval, Manifest, ManifestPartition } from '../manifest.ts'
+import { SettleOutput, type SettleMemory } from './output.ts'
+import { PartitionDraft } from './partition-draft.ts'
+import { planSettle, type SettlePlan, type SlotToSettle } from './plan.ts'
+import { unusedFiles } from './removals.ts'
+import { RunReader } from './run-reader.ts'
+import { SegmentWriter } from './segment-writer.ts'
+
+export interface SettlePlace {
+  readonly disk: Disk
+  /** Absolute. */
+  readonly dataDirectory: string
+  readonly journalDirectory: string
+  readonly memory: SettleMemory
+}
+
+/** What a handle is. */
+export type HandlePlace =
+  /** Relative to the data directory; also for a handle that nobody knows: its data is kept (V4). */
+  | { readonly kind: 'kept'; readonly directory: string }
+  /** Its topic is deleted: nothing of it is settled. */
+  | { readonly kind: 'dropped' }
+
+export interface SettleJob {
+  /** Sealed, in order; the first follows what is settled. */
+  readonly slots: readonly SlotToSettle[]
+  readonly placeOf: (handle: number) => HandlePlace
+  /** Start offsets that are durable in slots behind these, by handle. */
+  readonly startOffsets: ReadonlyMap<number, number>
+  /** Unix ms. */
+  readonly nowMs: number
+  /** From the commit to the removal of files that it leaves unused. */
+  readonly graceMs: number
+}
+
+export interface SettleResult {
+  /** Committed: what counts now. */
+  readonly manifest: Manifest
+  readonly changed: readonly ManifestPartition[]
+  /** Of the slots. */
+  readonly readBytes: number
+  readonly writtenBytes: number
+  readonly damagedRuns: number
+  /** False: files could not bypass the page cache. */
+  readonly isDirect: boolean
+}
+
+/**
+ * Settles slots and commits.
+ * @throws DiskError: nothing was committed, unless it is of the point manifest.directory-sync: then it is not known.
+ */
+export function* settle(
+  place: SettlePlace,
+  manifest: Manifest,
+  job: SettleJob
+): Generator<undefined, SettleResult, undefined> {
+  const plan = planSettle(place.disk, place.journalDirectory, manifest.settledSequence, job.slots)
+  const at = { dataDirectory: place.dataDirectory, shard: manifest.shard, pack: manifest.nextPack }
+  const output = new SettleOutput(place.disk, at, place.memory)
+  const reader = new RunReader()
+  const writer = new SegmentWriter(output, reader, manifest.shard)
+  let isDone = false
+  try {
+    const partitions = new Map(manifest.partitions)
+    const changed: ManifestPartition[] = []
+    for (const [handle, entries] of plan.entries) {
+      const where = job.placeOf(handle)
+      if (where.kind === 'dropped') {
+        partitions.delete(handle)
+        continue
+      }
+      const old = manifest.partitions.get(handle)
+      const draft = new PartitionDraft(handle, where.directory, old, job.startOffsets.get(handle) ?? 0)
+      draft.apply(entries)
+      draft.dropBeforeStart()
+      yield* writer.write(draft)
+      const partition = draft.finish(job.nowMs)
+      partitions.set(handle, partition)
+      changed.push(partition)
+    }
+    const hasPack = output.hasPack
+    output.finish()
+    yield
+    const committed = nextManifest(manifest, plan, partitions, job, hasPack)
+    try {
+      commitManifest(place.disk, place.journalDirectory, committed)
+    } catch (error) {
+      // Renamed, and perhaps durable: its files stay, and whoever goes on reads the manifest anew.
+      isDone = error instanceof DiskError && error.point === 'manifest.directory-sync'
+      throw error
+    }
+    isDone = true
+    return {
+      manifest: committed,
+      changed,
+      readBytes: reader.readBytes,
+      writtenBytes: output.writtenBytes,
+      damagedRuns: writer.damagedRuns,
+      isDirect: output.isDirect
+    }
+  } finally {
+    for (const { file } of plan.slots) file.close()
+    if (!isDone) output.abandon()
+  }
+}
+
+function nextManifest(
+  manifest: Manifest,
+  plan: SettlePlan,
+  partitions: Map<number, ManifestPartition>,
+  job: SettleJob,
+  hasPack: boolean
+): Manifest {
+  const removals: FileRemoval[] = [
+    ...manifest.removals,
+    ...unusedFiles(manifest, partitions).map(path => ({ path, dueMs: job.nowMs + job.graceMs }))
+  ]
+  return {
+    ...manifest,
+    commit: manifest.commit + 1,
+    settledSequence: plan.lastSequence,
+    settledGroup: plan.slots.length === 0 ? manifest.settledGroup : plan.lastGroup,
+    receiveMsMax: Math.max(manifest.receiveMsMax, plan.receiveMsMax),
+    nextPack: manifest.nextPack + (hasPack ? 1 : 0),
+    partitions,
+    removals
+  }
+}

@@ -1,0 +1,154 @@
+/**
+ * What is in memory of segment files: block tables, and the piece read last. One per shard, shared by its readers,
+ * because a turn uses one at a time. Every byte in the piece was checked (R2).
+ */
+import { rebuildBlocks } from './block-rebuild.ts'
+import type { Extent, ManifestPartition, ManifestSegment } from './manifest.ts'
+import { BLOCK_ENTRY_BYTES, BlockBuilder, BlockTable } from './segment-blocks.ts'
+import { packPath, segmentPath, type SegmentFiles } from './segment-files.ts'
+
+/** Bytes of one piece, unless a single block is larger. */
+const PIECE_BYTES = 256 * 1024
+/** Block tables kept, in bytes; one is kept whatever its size. */
+const TABLES_BYTES_MAX = 8 * 1024 * 1024
+
+/** An extent with what is needed to find and read it. */
+export interface ExtentPlace {
+  readonly path: string
+  readonly extent: Extent
+  readonly table: BlockTable
+  /** Bytes of the extent that its blocks tell of: less than all if they had to be made again and a batch was damaged. */
+  readonly coveredBytes: number
+}
+
+export class SettledWindow {
+  readonly files: SegmentFiles
+  readonly #shard: number
+  /** By file and position, least recently used first. */
+  readonly #tables = new Map<string, BlockTable>()
+  #tablesBytes = 0
+  buffer = Buffer.allocUnsafeSlow(0)
+  #path = ''
+  /** The piece is bytes [start, start + length) of the file. */
+  #start = 0
+  #length = 0
+  #diskBytes = 0
+
+  constructor(files: SegmentFiles, shard: number) {
+    this.files = files
+    this.#shard = shard
+  }
+
+  /** Finds the extent's file and its blocks; made again from its batches where the entries are missing or bad. */
+  place(partition: ManifestPartition, segment: ManifestSegment, extent: Extent): ExtentPlace {
+    const path = this.#pathOf(partition, segment, extent.pack, '.log')
+    const key = `${path}:${extent.position}:${extent.bytes}`
+    const known = this.#tables.get(key)
+    if (known !== undefined) this.#tables.delete(key)
+    const table = known ?? this.#loadTable(partition, segment, extent) ?? this.#rebuildTable(path, segment, extent)
+    if (known === undefined) this.#keep(key, table)
+    else this.#tables.set(key, known)
+    const last = table.count - 1
+    const from = extent.pack === 0 ? extent.position : 0
+    return { path, extent, table, coveredBytes: last < 0 ? 0 : table.position(last) + table.bytes(last) - from }
+  }
+
+  /** Index in `buffer` of the first byte of block i, which was checked; −1: its bytes are damaged. @throws DiskError */
+  load(place: ExtentPlace, i: number, isWhole: (bytes: Buffer, start: number, end: number) => boolean): number {
+    const { table } = place
+    const position = filePosition(place, i)
+    const end = position + table.bytes(i)
+    if (place.path === this.#path && position >= this.#start && end <= this.#start + this.#length) {
+      return position - this.#start
+    }
+    let last = i
+    while (last + 1 < table.count && filePosition(place, last + 1) + table.bytes(last + 1) - position <= PIECE_BYTES)
+      last++
+    const wanted = filePosition(place, last) + table.bytes(last) - position
+    if (wanted > this.buffer.length) this.buffer = Buffer.allocUnsafeSlow(Math.max(wanted, PIECE_BYTES))
+    this.#path = place.path
+    this.#start = position
+    // Nothing counts as present if the read is refused.
+    this.#length = 0
+    const read = this.files.file(place.path).read('segment.read', this.buffer, 0, wanted, position)
+    this.#diskBytes += read
+    for (let block = i; block <= last; block++) {
+      const start = filePosition(place, block) - position
+      const blockEnd = start + table.bytes(block)
+      if (blockEnd > read) break
+      if (!table.check(block, this.buffer, start) && !isWhole(this.buffer, start, blockEnd)) break
+      this.#length = blockEnd
+    }
+    return this.#length >= table.bytes(i) ? 0 : -1
+  }
+
+  /** Bytes read since the last call. */
+  takeDiskBytes(): number {
+    const bytes = this.#diskBytes
+    this.#diskBytes = 0
+    return bytes
+  }
+
+  /** Forgets what was read of files that are about to go. */
+  forget(prefix: string): void {
+    this.files.forget(prefix)
+    for (const [key, table] of this.#tables) if (key.startsWith(prefix)) this.#drop(key, table)
+    if (this.#path.startsWith(prefix)) this.#length = 0
+  }
+
+  #pathOf(partition: ManifestPartition, segment: ManifestSegment, pack: number, kind: '.log' | '.blocks'): string {
+    return pack === 0 ? segmentPath(partition.directory, segment, kind) : packPath(this.#shard, pack)
+  }
+
+  #loadTable(partition: ManifestPartition, segment: ManifestSegment, extent: Extent): BlockTable | null {
+    const path = this.#pathOf(partition, segment, extent.blocksPack, '.blocks')
+    if (!this.files.exists(path)) return null
+    const entries = Buffer.allocUnsafe(extent.blockCount * BLOCK_ENTRY_BYTES)
+    const read = this.files.file(path).read('segment.read', entries, 0, entries.length, extent.blocksPosition)
+    this.#diskBytes += read
+    if (read !== entries.length) return null
+    const table = new BlockTable(entries, segment.baseOffset)
+    const from = extent.pack === 0 ? extent.position : 0
+    return table.isPlausible(extent.nextOffset, from + extent.bytes, from) ? table : null
+  }
+
+  /** Blocks as the batches themselves give them; it ends where one is not whole. */
+  #rebuildTable(path: string, segment: ManifestSegment, extent: Extent): BlockTable {
+    const file = this.files.file(path)
+    const from = extent.pack === 0 ? extent.position : 0
+    const shift = extent.position - from
+    const builder = new BlockBuilder()
+    const range = {
+      segmentBase: segment.baseOffset,
+      startPosition: from,
+      endPosition: from + extent.bytes,
+      batchBytesMax: extent.bytes
+    }
+    const read = (target: Buffer, length: number, position: number): number => {
+      const count = file.read('segment.read', target, 0, length, position + shift)
+      this.#diskBytes += count
+      return count
+    }
+    for (const _ of rebuildBlocks(read, range, builder)) continue
+    return new BlockTable(Buffer.from(builder.entries), segment.baseOffset)
+  }
+
+  #keep(key: string, table: BlockTable): void {
+    this.#tables.set(key, table)
+    this.#tablesBytes += table.count * BLOCK_ENTRY_BYTES
+    for (const [oldest, old] of this.#tables) {
+      if (this.#tablesBytes <= TABLES_BYTES_MAX || oldest === key) return
+      this.#drop(oldest, old)
+    }
+  }
+
+  #drop(key: string, table: BlockTable): void {
+    this.#tables.delete(key)
+    this.#tablesBytes -= table.count * BLOCK_ENTRY_BYTES
+  }
+}
+
+/** Position of a block in its file: positions in a pack count from the extent. */
+function filePosition({ extent, table }: ExtentPlace, i: number): number {
+  return extent.pack === 0 ? table.position(i) : extent.position + table.position(i)
+}
