@@ -14,8 +14,8 @@ import { LocalBroker } from './broker/broker.ts'
 import { IdempotentProduce, type IdempotentParts } from './broker/idempotent-produce.ts'
 import { LocalEngine, OpenTopics } from './broker/local-engine.ts'
 import { ProducerCommands } from './broker/producer-commands.ts'
-import { openFilesMax } from './config/auto-sizes.ts'
-import { descriptorLimit } from './config/machine.ts'
+import { budgetBytes, openFilesMax } from './config/auto-sizes.ts'
+import { descriptorLimit, measureMachine } from './config/machine.ts'
 import type { Settings } from './config/settings.ts'
 import { defaultShardCount } from './config/shards.ts'
 import { Catalog } from './control/catalog.ts'
@@ -28,6 +28,8 @@ import { ShardSet } from './shards/shard-set.ts'
 import { openStore } from './store/store-client.ts'
 import type { Store } from './store/store.ts'
 import { sumCounters, type ShardCounters } from './wire/shard/counters.ts'
+import type { TopicPlace } from './wire/shard/settle.ts'
+import type { SettlingSettings } from './wire/shard/start.ts'
 
 /** A broker that answers. */
 export interface RunningServer {
@@ -90,8 +92,10 @@ async function build(settings: Settings, logger: Logger, undo: Undo[]): Promise<
     dataDirectory: dataDir,
     openFilesMax: Math.max(1, Math.floor(openFilesMax(settings, descriptorLimit()) / shardCount)),
     directoryOf: shard => `${dataDir}/journal/${String(shard).padStart(3, '0')}`,
-    settings,
+    settings: { ...settings, settling: settlingOf(settings, dataDir, shardCount) },
     faultsOf: armedFaults(process.env['MILLRACE_FAULTS']),
+    settlerFaults: settlerFaults(process.env['MILLRACE_FAULTS']),
+    topicPlaces: () => topicPlaces(catalog),
     newestSlots: new Map(store.image.newestSlots.map(({ shard, sequence }) => [shard, sequence])),
     onSlotOpened: (shard, sequence) => {
       store.commit([{ kind: 'slot-opened', shard, sequence }]).catch((error: unknown) => {
@@ -197,6 +201,24 @@ async function placeShards(settings: Settings, catalog: Catalog, store: Store, d
   return stored
 }
 
+/** Each shard has its share of the journal's budget. */
+function settlingOf(settings: Settings, dataDir: string, shardCount: number): SettlingSettings {
+  const total = budgetBytes(settings, measureMachine(dataDir), shardCount)
+  const { settleIdleMs: idleMs, settleAgeMs: ageMs } = settings
+  return { budgetBytes: Math.floor(total / shardCount), idleMs, ageMs }
+}
+
+/** Where the files of topics are; deleted ones have none. */
+function topicPlaces(catalog: Catalog): TopicPlace[] {
+  const live = catalog.topics.map(({ id, name, firstHandle, partitionCount }) => {
+    return { firstHandle, partitionCount, directory: `topics/${name}~${id}` }
+  })
+  const deleted = catalog.tombstones.map(({ firstHandle, partitionCount }) => {
+    return { firstHandle, partitionCount, directory: null }
+  })
+  return [...live, ...deleted].sort((a, b) => a.firstHandle - b.firstHandle)
+}
+
 /** True if a shard's journal below that directory has a slot file. */
 function hasSlots(journal: string): boolean {
   if (!existsSync(journal)) return false
@@ -250,11 +272,17 @@ function showAddress({ host, port }: { host: string; port: number }): string {
 function armedFaults(text: string | undefined): (shard: number, isFirst: boolean) => string | null {
   const first = new Map<number, string>()
   const each = new Map<number, string>()
-  for (const item of (text ?? '').split(';').filter(part => part.includes('/'))) {
+  for (const item of (text ?? '').split(';').filter(part => /^\d+\+?\//.test(part))) {
     const slash = item.indexOf('/')
     const isForEach = item[slash - 1] === '+'
     const shard = Number(item.slice(0, isForEach ? slash - 1 : slash))
     ;(isForEach ? each : first).set(shard, item.slice(slash + 1))
   }
   return (shard, isFirst) => (isFirst ? first.get(shard) : undefined) ?? each.get(shard) ?? null
+}
+
+/** `settler/<plan>`: faults of the settler thread, in its first life. */
+function settlerFaults(text: string | undefined): string | null {
+  const item = (text ?? '').split(';').find(part => part.startsWith('settler/'))
+  return item === undefined ? null : item.slice('settler/'.length)
 }

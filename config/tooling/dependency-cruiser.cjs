@@ -10,6 +10,7 @@ const layers = {
   'src/ring': ['src/base', 'src/model'],
   'src/disk': ['src/base', 'src/model'],
   'src/log': [...below, 'src/disk'],
+  'src/cold': ['src/base', 'src/model', 'src/disk'],
   'src/config': ['src/base', 'src/model'],
   'src/observe': ['src/base', 'src/model'],
   'src/control': below,
@@ -36,7 +37,7 @@ const layers = {
   'workers/shard': [...below, 'src/ring', 'src/log', 'src/disk'],
   'workers/store': [...below, 'src/control', 'src/store'],
   'workers/settler': [...below, 'src/disk', 'src/log'],
-  'workers/background': [...below, 'src/background'],
+  'workers/background': [...below, 'src/background', 'src/log', 'src/disk', 'src/cold'],
   'native-free-bench': [...below, 'src/client'],
   test: ['src', 'workers', 'native-free-bench']
 }
@@ -49,6 +50,7 @@ const packages = {
   'prom-client': 'src/observe',
   commander: 'src/cli',
   msgpackr: 'src/wire',
+  '@aws-sdk': 'src/cold',
   'smol-toml': 'src/config',
   'hdr-histogram-js': 'native-free-bench',
   'cli-progress': 'src/cli'

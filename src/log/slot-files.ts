@@ -175,7 +175,12 @@ export function fillSlot(disk: Disk, directory: string, name: string, bytes: num
  * A fill in steps of 1 MiB, each synced: small background syncs are what keeps the writer's latency low (W9).
  * @throws DiskError from begin and step; then nothing of it is left on the disk.
  */
-export function beginFill(disk: Disk, directory: string, name: string, bytes: number): { step(): boolean } {
+export function beginFill(
+  disk: Disk,
+  directory: string,
+  name: string,
+  bytes: number
+): { step(): boolean; abandon(): void } {
   const fillingPath = `${directory}/${name.replace(/\.slot$/, '.filling')}`
   if (disk.exists(fillingPath)) disk.remove('slot.remove', fillingPath)
   const file = disk.create('slot.create', fillingPath)
@@ -188,6 +193,10 @@ export function beginFill(disk: Disk, directory: string, name: string, bytes: nu
     at = end
   }
   return {
+    abandon() {
+      file.close()
+      disk.remove('slot.remove', fillingPath)
+    },
     step() {
       try {
         writePiece()

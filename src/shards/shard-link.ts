@@ -33,9 +33,12 @@ import { PendingTable, type PendingRequest } from './pending.ts'
 /** Room for topics at start, jobs, cancels; its frames are a quarter at most. */
 const CONTROL_RING_BYTES = 1024 * 1024
 
+/** What of a shard's start is not the link's own. */
+export type LinkStart = Omit<ShardStart, 'rings' | 'doorbell' | 'oversized' | 'changes' | 'shard'>
+
 export interface LinkOptions {
   readonly shard: number
-  readonly start: Omit<ShardStart, 'rings' | 'doorbell' | 'oversized' | 'shard'>
+  readonly start: LinkStart
   readonly asleep: SharedArrayBuffer
   readonly requestRingBytes: number
   readonly readRingBytes: number
@@ -78,6 +81,7 @@ export class ShardLink {
   readonly #worker: Worker
   readonly #doorbell: MessagePort
   readonly #oversized: MessagePort
+  readonly #changes: MessagePort
   #writer: Worker | null = null
   readonly #options: LinkOptions
   /** Control messages that found no room; sent in order before any other. */
@@ -105,19 +109,22 @@ export class ShardLink {
     this.#bell = new Bell(this.#rings.bell)
     const doorbell = new MessageChannel()
     const oversized = new MessageChannel()
+    const changes = new MessageChannel()
     this.#doorbell = doorbell.port1
     this.#oversized = oversized.port1
+    this.#changes = changes.port1
     this.#doorbell.on('message', options.onDoorbell)
     const workerData: ShardStart = {
       ...options.start,
       shard: options.shard,
       rings: this.#rings,
       doorbell: doorbell.port2,
-      oversized: oversized.port2
+      oversized: oversized.port2,
+      changes: changes.port2
     }
     this.#worker = new Worker(siblingModule(import.meta.url, '../../workers/shard/entry'), {
       workerData,
-      transferList: [doorbell.port2, oversized.port2],
+      transferList: [doorbell.port2, oversized.port2, changes.port2],
       name: `shard ${options.shard}`
     })
     let cause: Error | null = null
@@ -127,6 +134,7 @@ export class ShardLink {
     this.#worker.on('exit', () => {
       this.#doorbell.close()
       this.#oversized.close()
+      this.#changes.close()
       // Its writer ends before anyone else opens the journal: two must never write one file.
       void (this.#writer?.terminate() ?? Promise.resolve()).then(() => options.onExit(cause))
     })
@@ -261,6 +269,12 @@ export class ShardLink {
       this.#isDirty = true
       this.publish()
     })
+  }
+
+  /** Passes on what a settle job changed: posted first, then named by a control message. */
+  sendChanges(changes: Uint8Array): Promise<void> {
+    this.#changes.postMessage(changes)
+    return this.control(id => ({ kind: 'settled-part', id }))
   }
 
   /** Makes everything sent so far visible and rings the bell, once. */

@@ -1,24 +1,21 @@
 /**
  * All shards, as the rest of the main thread sees them: publishes requests, delivers replies, starts shards again when
  * they die. Main thread only.
- *
- * Never stuck: main empties reply rings at once and never waits for a ring. A delivery that hits its bound goes on in
- * setImmediate with the asleep flag down; one that finds all rings empty raises the flag, looks once more, then returns.
+ * Never stuck: main empties reply rings at once and never waits for a ring (reply-delivery.ts).
  */
 import { assert } from '../base/assert.ts'
 import type { Logger } from '../base/logger.ts'
 import { BrokerError } from '../model/errors.ts'
 import { shardOf } from '../model/ids.ts'
-import { AsleepFlag, createAsleepFlag } from '../ring/bell.ts'
 import type { ControlMessage, ShardEvent, ShardTopic } from '../wire/shard/messages.ts'
-import type { ShardStart } from '../wire/shard/start.ts'
+import type { ShardPlace, TopicPlace } from '../wire/shard/settle.ts'
+import type { SettlingSettings } from '../wire/shard/start.ts'
 import { describeDeath, isOperatorsBusiness } from './shard-death.ts'
-import { SlotFiller } from './slot-filler.ts'
 import { openShard } from './open-shard.ts'
-import { ShardLink } from './shard-link.ts'
+import { ReplyDelivery } from './reply-delivery.ts'
+import { SettlerThread, type SettlerListener } from './settler-thread.ts'
+import { ShardLink, type LinkStart } from './shard-link.ts'
 
-/** Bytes of replies that one delivery takes from a ring before the event loop gets a turn. */
-const DELIVERY_BYTES = 2 * 1024 * 1024
 /** Waits between restarts of a shard that keeps dying; after the last one it counts as down. */
 const RESTART_WAITS_MS = [0, 100, 400, 1600, 6400]
 /** Between the attempts of a shard that is down: what failed it, such as a lack of file handles, may pass. */
@@ -45,9 +42,15 @@ export interface ShardSetOptions {
     readonly requestRingBytes: number
     readonly readRingBytes: number
     readonly replyRingBytes: number
+    readonly settling: SettlingSettings
+    readonly segmentDeleteGraceMs: number
   }
   /** Faults for one incarnation of a shard, armed by tests; null: none. */
   readonly faultsOf: (shard: number, isFirst: boolean) => string | null
+  /** The same for the settler thread. */
+  readonly settlerFaults: string | null
+  /** Live and deleted topics, by first handle. */
+  readonly topicPlaces: () => TopicPlace[]
   /** By shard: sequence of the newest journal slot known to be durable; absent: none. */
   readonly newestSlots: ReadonlyMap<number, number>
   /** A slot is durable: to be kept where the journal is not. */
@@ -77,13 +80,8 @@ export class ShardSet {
   readonly #options: ShardSetOptions
   readonly #states: ShardState[]
   readonly #newestSlots: Map<number, number>
-  readonly #asleepMemory = createAsleepFlag()
-  readonly #asleep = new AsleepFlag(this.#asleepMemory)
-  readonly #filler: SlotFiller
-  readonly #hooks: (() => void)[] = []
-  #roomWaiters: (() => void)[] = []
-  #isDelivering = false
-  #isDeliveryDue = false
+  readonly #delivery = new ReplyDelivery(() => this.links())
+  readonly #settler: SettlerThread
   #isTurnDue = false
   #isStopping = false
   #hasStarted = false
@@ -101,10 +99,33 @@ export class ShardSet {
       red: null,
       restartTimer: null
     }))
-    this.#filler = new SlotFiller(options.logger, {
-      onFilled: (shard, file) => this.#tell(shard, id => ({ kind: 'slots-filled', id, files: [file] })),
-      onFailed: (shard, bytes) => this.#tell(shard, id => ({ kind: 'slots-failed', id, bytes }))
+    this.#settler = new SettlerThread({
+      ...options,
+      listener: this.#settlerListener(),
+      placeOf: shard => this.#placeOf(shard),
+      graceMs: options.settings.segmentDeleteGraceMs,
+      faults: options.settlerFaults
     })
+  }
+
+  #settlerListener(): SettlerListener {
+    return {
+      onFilled: (shard, file) => this.#tell(shard, id => ({ kind: 'slots-filled', id, files: [file] })),
+      onFillFailed: (shard, bytes) => this.#tell(shard, id => ({ kind: 'slots-failed', id, bytes })),
+      onSettledPart: (shard, changes) => this.#state(shard).link?.sendChanges(changes).catch(rethrowUnlessLost),
+      onSettled: async (shard, report) => {
+        const { link } = this.#state(shard)
+        if (link === null) throw this.refusal(shard)
+        await link.control(id => ({ kind: 'settled', id, report }))
+      },
+      onSettleFailed: (shard, problem, isFull) =>
+        this.#tell(shard, id => ({ kind: 'settle-failed', id, problem, isFull }))
+    }
+  }
+
+  #placeOf(shard: number): ShardPlace {
+    const { placementEpoch, directoryOf, dataDirectory } = this.#options
+    return { shard, placementEpoch, journalDirectory: directoryOf(shard), dataDirectory }
   }
 
   /**
@@ -162,7 +183,7 @@ export class ShardSet {
   turn(): void {
     this.#isTurnDue = false
     for (const state of this.#states) state.link?.publish()
-    this.#deliver()
+    this.#delivery.deliver()
   }
 
   /** Sees to it that turn() happens in this tick at the latest. */
@@ -175,18 +196,18 @@ export class ShardSet {
   }
 
   whenRoom(callback: () => void): void {
-    this.#roomWaiters.push(callback)
+    this.#delivery.whenRoom(callback)
   }
 
   onDelivered(hook: () => void): void {
-    this.#hooks.push(hook)
+    this.#delivery.onDelivered(hook)
   }
 
   /** Lets every shard finish what it accepted and seal its log. Nothing may be sent afterwards. */
   async stop(): Promise<void> {
     this.#isStopping = true
     for (const state of this.#states) if (state.restartTimer !== null) clearTimeout(state.restartTimer)
-    await this.#filler.stop()
+    await this.#settler.stop()
     await Promise.all(
       this.#states.map(async state => {
         const { link } = state
@@ -209,7 +230,7 @@ export class ShardSet {
     const { settings, placementEpoch, directoryOf, faultsOf, logger } = this.#options
     const state = this.#state(shard)
     return new Promise((resolve, reject) => {
-      const start: Omit<ShardStart, 'rings' | 'doorbell' | 'oversized' | 'shard'> = {
+      const start: LinkStart = {
         placementEpoch,
         newestSlot: this.#newestSlots.get(shard) ?? 0,
         directory: directoryOf(shard),
@@ -218,6 +239,7 @@ export class ShardSet {
         slotBytes: settings.journalSlotBytes,
         firstSlotBytes: settings.journalFirstSlotBytes,
         fillAheadBytes: settings.journalFillAheadBytes,
+        settling: settings.settling,
         flushEveryRecords: settings.flushEveryRecords,
         flushIntervalMs: settings.flushIntervalMs,
         faults: faultsOf(shard, state.startCount++ === 0)
@@ -225,12 +247,12 @@ export class ShardSet {
       const link: ShardLink = new ShardLink({
         shard,
         start,
-        asleep: this.#asleepMemory,
+        asleep: this.#delivery.asleepMemory,
         requestRingBytes: settings.requestRingBytes,
         readRingBytes: settings.readRingBytes,
         replyRingBytes: settings.replyRingBytes,
         encodeBufferBytes: settings.encodeBufferBytes,
-        onDoorbell: () => this.#deliver(),
+        onDoorbell: () => this.#delivery.deliver(),
         onEvent: event => {
           if (event.kind !== 'recovered') return this.#handleEvent(shard, event)
           logger.info({ shard, ...event.report }, 'shard recovered its log')
@@ -244,7 +266,7 @@ export class ShardSet {
       state.link = link
       state.startedAtMs = performance.now()
       // Raises the asleep flag over the new ring: its first reply must ring.
-      this.#deliver()
+      this.#delivery.deliver()
     })
   }
 
@@ -278,7 +300,10 @@ export class ShardSet {
         this.#state(shard).link?.startWriter()
         break
       case 'slots-wanted':
-        this.#filler.fill(shard, this.#options.directoryOf(shard), event.files)
+        this.#settler.fill(shard, this.#options.directoryOf(shard), event.files)
+        break
+      case 'settle-wanted':
+        this.#settler.settle(shard, event.wish)
         break
     }
   }
@@ -297,7 +322,7 @@ export class ShardSet {
     state.link = null
     link.failAll()
     // The dead shard may have taken the asleep flag down with a doorbell that nobody heard: deliver, and raise it anew.
-    this.#deliver()
+    this.#delivery.deliver()
     for (const waiter of this.#exitWaiters) if (waiter.link === link) waiter.resolve()
     if (this.#isStopping) return
     // A start that fails is told in one line by whoever started it; only a shard that served is news.
@@ -316,8 +341,8 @@ export class ShardSet {
 
   #restartLater(shard: number, waitMs: number): void {
     this.#state(shard).restartTimer = setTimeout(() => {
-      // The filler's jobs for the dead incarnation end first: two must never write one file.
-      void this.#filler
+      // The settler's jobs for the dead incarnation end first: two must never write one file.
+      void this.#settler
         .cancel(shard)
         .then(() => (this.#isStopping ? undefined : this.#spawn(shard)))
         .catch((error: unknown) => this.#options.logger.error({ shard, err: error }, 'shard did not start'))
@@ -328,53 +353,6 @@ export class ShardSet {
     const state = this.#states[shard]
     assert(state !== undefined, 'a shard that exists')
     return state
-  }
-
-  /** Delivers replies of all shards in turn. */
-  #deliver(): void {
-    if (this.#isDelivering) {
-      this.#isDeliveryDue = true
-      return
-    }
-    this.#isDelivering = true
-    let isEmpty = false
-    try {
-      this.#asleep.lower()
-      isEmpty = this.#drainAll()
-      if (isEmpty) {
-        this.#asleep.raise()
-        // A reply published before the flag was up rang no doorbell: look once more.
-        if (this.links().some(link => !link.replies.isEmpty())) {
-          this.#asleep.lower()
-          isEmpty = false
-        }
-      }
-    } finally {
-      // A bug in one answer must not keep all others from being delivered.
-      this.#isDelivering = false
-      if (!isEmpty || this.#isDeliveryDue) {
-        this.#isDeliveryDue = false
-        setImmediate(() => this.#deliver())
-      }
-    }
-    this.#runHooks()
-  }
-
-  #drainAll(): boolean {
-    let isEmpty = true
-    for (const state of this.#states) if (state.link !== null && !state.link.drain(DELIVERY_BYTES)) isEmpty = false
-    return isEmpty
-  }
-
-  #runHooks(): void {
-    if (this.#roomWaiters.length > 0) {
-      const waiters = this.#roomWaiters
-      this.#roomWaiters = []
-      for (const waiter of waiters) waiter()
-    }
-    // What they submitted, and control messages that waited for room: nothing else in this tick would publish it.
-    for (const state of this.#states) state.link?.publish()
-    for (const hook of this.#hooks) hook()
   }
 }
 

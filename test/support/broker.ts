@@ -212,7 +212,7 @@ async function end(child: ChildProcess): Promise<void> {
 
 /** What a child gets: this process's environment without the test variables, which a broker would refuse as unknown. */
 function childEnvironment(further: Readonly<Record<string, string>> | undefined): NodeJS.ProcessEnv {
-  const { MILLRACE_SEED: _seed, MILLRACE_LONG: _long, ...rest } = process.env
+  const { MILLRACE_SEED: _s, MILLRACE_LONG: _l, MILLRACE_KAFKA_TOOLS: _k, MILLRACE_MOTO: _m, ...rest } = process.env
   return { ...rest, ...further }
 }
 

@@ -1,34 +1,97 @@
 /**
- * The settler thread. For now it fills slots with zeros ahead of the shards (W9): in pieces of 1 MiB, each synced, with
- * pauses, because one large background sync is what a writer on the same disk would feel.
+ * Entry of the settler thread: one for all shards. Fills slots ahead, settles sealed ones, removes files that are due. The
+ * only writer of manifests (S1). Started by main when there is something to do, ended when there is not.
+ *
+ * Jobs of one kind run one after another; fills and settles take turns, so that neither waits for the other.
  */
-import { setTimeout as pause } from 'node:timers/promises'
-import { parentPort } from 'node:worker_threads'
+import { setImmediate as turn, setTimeout as pause } from 'node:timers/promises'
+import { parentPort, workerData } from 'node:worker_threads'
 import { assert } from '../../src/base/assert.ts'
 import { DiskError } from '../../src/disk/disk.ts'
+import { parseFaultPlan } from '../../src/disk/fault-plan.ts'
 import { createRealDisk } from '../../src/disk/real-disk.ts'
 import { beginFill } from '../../src/log/slot-files.ts'
-import type { FillDone, FillJob } from '../../src/wire/shard/fill.ts'
+import type { SettlerJob, SettlerReply, SettlerStart } from '../../src/wire/shard/settle.ts'
+import { ManifestDesk, type ManifestJob } from './manifest-desk.ts'
 
-/** Between two pieces: measured to keep a writer's p99 under 2 ms. */
+/** Between two pieces of a fill: measured to keep a writer's p99 under 2 ms. */
 const PAUSE_MS = 5
 
-const disk = createRealDisk()
+const { faults } = workerData as SettlerStart
+const disk = createRealDisk(faults === null ? undefined : parseFaultPlan(faults))
 const port = parentPort
 assert(port !== null, 'the settler runs as a worker')
 
-async function fill(job: FillJob): Promise<string | null> {
+function reply(message: SettlerReply): void {
+  port?.postMessage(message)
+}
+
+const fills: Extract<SettlerJob, { kind: 'fill' }>[] = []
+const manifestJobs: ManifestJob[] = []
+const cancelled = new Set<number>()
+const desk = new ManifestDesk(disk, reply, shard => cancelled.has(shard))
+let isFilling = false
+let isSettling = false
+
+async function fillAll(): Promise<void> {
+  if (isFilling) return
+  isFilling = true
+  for (let job = fills.shift(); job !== undefined; job = fills.shift()) {
+    const { shard, name, bytes, directory } = job
+    const problem = await fill(shard, directory, name, bytes)
+    if (!cancelled.has(shard)) reply({ kind: 'filled', shard, name, bytes, problem })
+  }
+  isFilling = false
+}
+
+/** @returns what the disk said against it: the shard goes on without filled slots. */
+async function fill(shard: number, directory: string, name: string, bytes: number): Promise<string | null> {
   try {
-    const filling = beginFill(disk, job.directory, job.name, job.bytes)
-    while (!filling.step()) await pause(PAUSE_MS)
+    const filling = beginFill(disk, directory, name, bytes)
+    while (!filling.step()) {
+      await pause(PAUSE_MS)
+      if (cancelled.has(shard)) {
+        filling.abandon()
+        return null
+      }
+    }
     return null
   } catch (error) {
-    // The disk refused: the shard goes on without filled slots, and the log says why.
     if (error instanceof DiskError) return error.message
     throw error
   }
 }
 
-port.on('message', (job: FillJob) => {
-  void fill(job).then(problem => port.postMessage({ job, problem } satisfies FillDone))
+async function settleAll(): Promise<void> {
+  if (isSettling) return
+  isSettling = true
+  for (let job = manifestJobs.shift(); job !== undefined; job = manifestJobs.shift()) await desk.run(job)
+  isSettling = false
+}
+
+/** Resolves when nothing of the shard runs or waits any more. */
+async function cancel(shard: number): Promise<void> {
+  cancelled.add(shard)
+  const keeps = <T>(queue: T[], of: (job: T) => number): void => {
+    for (let i = queue.length - 1; i >= 0; i--) if (of(queue[i] as T) === shard) queue.splice(i, 1)
+  }
+  keeps(fills, job => job.shard)
+  keeps(manifestJobs, job => job.place.shard)
+  while (isFilling || desk.running === shard) {
+    await (isFilling ? pause(1) : turn())
+  }
+  desk.forget(shard)
+  cancelled.delete(shard)
+  reply({ kind: 'cancelled', shard })
+}
+
+port.on('message', (job: SettlerJob) => {
+  if (job.kind === 'cancel') void cancel(job.shard)
+  else if (job.kind === 'fill') {
+    fills.push(job)
+    void fillAll()
+  } else {
+    manifestJobs.push(job)
+    void settleAll()
+  }
 })

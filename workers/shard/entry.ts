@@ -16,6 +16,7 @@ import { ShardLoop } from './loop.ts'
 import { ProduceGroup } from './produce-group.ts'
 import { ReadQueue } from './read-queue.ts'
 import { ReplyWriter } from './reply-writer.ts'
+import { Settling } from './settling.ts'
 
 function runShard(start: ShardStart): void {
   const { rings } = start
@@ -39,9 +40,12 @@ function runShard(start: ShardStart): void {
     drawSalt: () => randomBytes(8)
   })
   replies.event({ kind: 'recovered', report: log.report })
+  const { changes, settling: settlingSettings } = start
+  const settling = new Settling({ log, replies, changes, counters, settings: settlingSettings, monotonicMs })
   const group = new ProduceGroup({
     shard: start.shard,
     log,
+    settling,
     requests: new RingConsumer(rings.requests),
     oversized: start.oversized,
     replies,
@@ -59,6 +63,7 @@ function runShard(start: ShardStart): void {
     doorbell,
     control: new RingConsumer(rings.control),
     group,
+    settling,
     reads,
     replies,
     counters,
@@ -68,6 +73,7 @@ function runShard(start: ShardStart): void {
   }).run()
   start.doorbell.close()
   start.oversized.close()
+  start.changes.close()
 }
 
 runShard(workerData as ShardStart)

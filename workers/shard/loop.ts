@@ -14,6 +14,7 @@ import type { ControlMessage } from '../../src/wire/shard/messages.ts'
 import type { ProduceGroup } from './produce-group.ts'
 import type { ReadQueue } from './read-queue.ts'
 import type { ReplyWriter } from './reply-writer.ts'
+import type { Settling } from './settling.ts'
 
 /** Longest sleep: nothing depends on it, but no wait is without an end. */
 const SLEEP_MS_MAX = 10_000
@@ -31,6 +32,7 @@ export interface LoopParts {
   readonly doorbell: Doorbell
   readonly control: RingConsumer
   readonly group: ProduceGroup
+  readonly settling: Settling
   readonly reads: ReadQueue
   readonly replies: ReplyWriter
   readonly counters: Float64Array
@@ -56,7 +58,7 @@ export class ShardLoop {
 
   /** Runs until it is told to stop. @throws ShardPoisoned, BugError: the thread ends and is started again. */
   run(): void {
-    const { bell, control, group, reads, replies, counters, doorbell, monotonicMs } = this.#parts
+    const { bell, control, group, settling, reads, replies, counters, doorbell, monotonicMs } = this.#parts
     const onRoom = (): void => void doorbell.ring()
     for (;;) {
       const rung = bell.read()
@@ -66,13 +68,22 @@ export class ShardLoop {
       replies.flush()
       const hasReads = reads.run(onRoom)
       if (group.syncDueMs <= monotonicMs()) group.syncNow()
+      settling.turn(hadGroup)
       this.#reportSlots()
       this.#askForSlots()
       replies.flush()
       if (hadGroup || hasReads) continue
       counters[counterIndex.waits]! += 1
-      bell.wait(rung, Math.max(0, Math.min(SLEEP_MS_MAX, group.syncDueMs - monotonicMs())))
+      bell.wait(rung, this.#sleepMs())
     }
+  }
+
+  /** Until the nearest deadline. */
+  #sleepMs(): number {
+    const { group, settling, monotonicMs } = this.#parts
+    const dueMs = Math.min(group.syncDueMs, settling.dueMs) - monotonicMs()
+    const { holdMs } = settling
+    return Math.max(0, Math.min(SLEEP_MS_MAX, dueMs, holdMs > 0 ? holdMs : SLEEP_MS_MAX))
   }
 
   /** @returns false when told to stop. */
@@ -87,7 +98,7 @@ export class ShardLoop {
   }
 
   #handle(message: ControlMessage): boolean {
-    const { log, replies } = this.#parts
+    const { log, replies, settling } = this.#parts
     switch (message.kind) {
       case 'open':
         for (const topic of message.topics) log.table.open(topic)
@@ -102,6 +113,8 @@ export class ShardLoop {
         log.table.keepProducers(number => this.#knownProducers.has(number))
         this.#knownProducers.clear()
         const handles = log.table.unclaimedHandles()
+        // Deleted topics may have left files: a job finds out.
+        if (handles.length > 0) settling.noteDropped()
         if (handles.length > 0) replies.event({ kind: 'unclaimed', handles: handles.slice(0, UNCLAIMED_MAX) })
         break
       }
@@ -110,6 +123,7 @@ export class ShardLoop {
         break
       case 'drop':
         log.table.drop(message.firstHandle)
+        settling.noteDropped()
         break
       case 'slots-filled':
         for (const file of message.files) {
@@ -122,6 +136,15 @@ export class ShardLoop {
         this.#askedBytes -= message.bytes
         assert(this.#askedBytes >= 0, 'slots fail only when asked for')
         break
+      case 'settled-part':
+        settling.takePart()
+        break
+      case 'settled':
+        settling.finish(message.report)
+        break
+      case 'settle-failed':
+        settling.fail(message.problem)
+        break
       case 'stop':
         this.#stop(message.id)
         return false
@@ -132,7 +155,8 @@ export class ShardLoop {
 
   /** What is still in the ring was accepted: it is written and answered first. */
   #stop(id: number): void {
-    const { group, log, replies, bell, monotonicMs } = this.#parts
+    const { group, log, replies, settling, bell, monotonicMs } = this.#parts
+    settling.isOpen = true
     while (group.run()) replies.flush()
     group.finish()
     log.close()

@@ -36,6 +36,7 @@ import {
 import { WRITER_BUG, WRITER_DONE, writerFailure } from '../../src/wire/shard/writer.ts'
 import { GroupRequests } from './group-requests.ts'
 import type { ReplyWriter } from './reply-writer.ts'
+import type { Settling } from './settling.ts'
 
 /** Records of one group beside those of its last frame: what the encoder's tables are sized for. */
 const GROUP_RECORDS_TARGET = 65_536
@@ -55,6 +56,7 @@ const LARGE_GROUPS_MIN = 16
 export interface GroupOptions {
   readonly shard: number
   readonly log: ShardLog
+  readonly settling: Settling
   readonly requests: RingConsumer
   readonly oversized: MessagePort
   readonly replies: ReplyWriter
@@ -111,8 +113,9 @@ export class ProduceGroup {
   }
 
   #gather(): boolean {
-    const { requests, log } = this.#options
+    const { requests, log, settling } = this.#options
     let taken = false
+    if (settling.holdMs > 0) return false
     while (
       log.encoder.bodyBytes < limits.groupBytesTarget &&
       log.encoder.recordCount < GROUP_RECORDS_TARGET &&
@@ -354,7 +357,8 @@ export class ProduceGroup {
   }
 
   #countGroup(encoder: GroupEncoder): void {
-    const { log, counters, replies } = this.#options
+    const { log, counters, replies, settling } = this.#options
+    settling.noteGroup(encoder.totalBytes)
     if (this.#isRefusing) replies.log('info', 'produce is taken again')
     this.#isRefusing = false
     counters[counterIndex.groups]! += 1

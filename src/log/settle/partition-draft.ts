@@ -23,6 +23,8 @@ export interface SegmentDraft {
   readonly compaction: number
   extents: readonly Extent[]
   readonly runs: PlannedEntry[]
+  /** As the manifest has it, to be kept if nothing changes. */
+  readonly old: ManifestSegment | null
 }
 
 export class PartitionDraft {
@@ -49,7 +51,7 @@ export class PartitionDraft {
       const { number, usedMs } = producer
       this.#producers.set(number, { sequences: ProducerSequences.restored(producer), usedMs })
     }
-    for (const segment of old?.segments ?? []) this.segments.push({ ...segment, runs: [] })
+    for (const segment of old?.segments ?? []) this.segments.push({ ...segment, runs: [], old: segment })
   }
 
   /** Takes up what was written since, in order. */
@@ -86,7 +88,8 @@ export class PartitionDraft {
         isSealed: false,
         compaction: 0,
         extents: [],
-        runs: [planned]
+        runs: [planned],
+        old: null
       })
     } else {
       last.nextOffset = entry.nextOffset
@@ -145,6 +148,7 @@ export class PartitionDraft {
 }
 
 function segmentOf(draft: SegmentDraft): ManifestSegment {
-  const { baseOffset, nextOffset, bytes, firstReceiveMs, receiveMsMax, isSealed, compaction, extents } = draft
+  const { old, baseOffset, nextOffset, bytes, firstReceiveMs, receiveMsMax, isSealed, compaction, extents } = draft
+  if (old?.isSealed === isSealed && old.nextOffset === nextOffset && old.extents === extents) return old
   return { baseOffset, nextOffset, bytes, firstReceiveMs, receiveMsMax, isSealed, compaction, extents }
 }

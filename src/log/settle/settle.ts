@@ -44,6 +44,10 @@ export interface SettleResult {
   /** Committed: what counts now. */
   readonly manifest: Manifest
   readonly changed: readonly ManifestPartition[]
+  /** True: an earlier commit of this job was never told to the shard, so `changed` is everything. */
+  readonly isWhole: boolean
+  /** Files that go after the grace. */
+  readonly unused: readonly string[]
   /** Of the slots. */
   readonly readBytes: number
   readonly writtenBytes: number
@@ -61,23 +65,40 @@ export function* settle(
   manifest: Manifest,
   job: SettleJob
 ): Generator<undefined, SettleResult, undefined> {
-  const plan = planSettle(place.disk, place.journalDirectory, manifest.settledSequence, job.slots)
+  const { settledSequence } = manifest
+  const slots = job.slots.filter(({ sequence }) => sequence > settledSequence)
+  const plan = planSettle(place.disk, place.journalDirectory, settledSequence, slots)
   const at = { dataDirectory: place.dataDirectory, shard: manifest.shard, pack: manifest.nextPack }
   const output = new SettleOutput(place.disk, at, place.memory)
   const reader = new RunReader()
   const writer = new SegmentWriter(output, reader, manifest.shard)
+  // A job that was committed, and whose shard was never told: it is told of all.
+  const wasCommitted = slots.length < job.slots.length
+  const resultOf = (counting: Manifest, changed: readonly ManifestPartition[]): SettleResult => ({
+    manifest: counting,
+    changed,
+    isWhole: wasCommitted,
+    unused: counting.removals.slice(manifest.removals.length).map(({ path }) => path),
+    readBytes: reader.readBytes,
+    writtenBytes: output.writtenBytes,
+    damagedRuns: writer.damagedRuns,
+    isDirect: output.isDirect
+  })
   let isDone = false
   try {
     const partitions = new Map(manifest.partitions)
     const changed: ManifestPartition[] = []
-    for (const [handle, entries] of plan.entries) {
+    for (const handle of new Set([...plan.entries.keys(), ...manifest.partitions.keys()])) {
       const where = job.placeOf(handle)
       if (where.kind === 'dropped') {
         partitions.delete(handle)
         continue
       }
+      const entries = plan.entries.get(handle) ?? []
       const old = manifest.partitions.get(handle)
-      const draft = new PartitionDraft(handle, where.directory, old, job.startOffsets.get(handle) ?? 0)
+      const startOffset = job.startOffsets.get(handle) ?? 0
+      if (entries.length === 0 && startOffset <= (old?.startOffset ?? 0)) continue
+      const draft = new PartitionDraft(handle, old?.directory ?? where.directory, old, startOffset)
       draft.apply(entries)
       draft.dropBeforeStart()
       yield* writer.write(draft)
@@ -88,6 +109,12 @@ export function* settle(
     const hasPack = output.hasPack
     output.finish()
     yield
+    if (wasCommitted) changed.splice(0, changed.length, ...partitions.values())
+    const hasChanged = plan.slots.length > 0 || changed.length > 0 || partitions.size < manifest.partitions.size
+    if (!hasChanged || (wasCommitted && plan.slots.length === 0)) {
+      isDone = true
+      return resultOf(manifest, changed)
+    }
     const committed = nextManifest(manifest, plan, partitions, job, hasPack)
     try {
       commitManifest(place.disk, place.journalDirectory, committed)
@@ -97,14 +124,7 @@ export function* settle(
       throw error
     }
     isDone = true
-    return {
-      manifest: committed,
-      changed,
-      readBytes: reader.readBytes,
-      writtenBytes: output.writtenBytes,
-      damagedRuns: writer.damagedRuns,
-      isDirect: output.isDirect
-    }
+    return resultOf(committed, changed)
   } finally {
     for (const { file } of plan.slots) file.close()
     if (!isDone) output.abandon()

@@ -22,7 +22,16 @@ export const shardCounters = [
   'loopTurns',
   'waits',
   'diskFull',
-  'quarantinedRuns'
+  'quarantinedRuns',
+  'unsettledBytes',
+  'budgetBytes',
+  'settleJobs',
+  'settleFailures',
+  'settleReadBytes',
+  'settleWrittenBytes',
+  'settleMs',
+  'settleBuffered',
+  'heldMs'
 ] as const
 export type ShardCounter = (typeof shardCounters)[number]
 

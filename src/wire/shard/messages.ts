@@ -5,6 +5,7 @@
  * A record travels in the ring layout of model/requests.ts.
  */
 import type { Written } from '../../model/errors.ts'
+import type { SettleReport, SettleWish } from './settle.ts'
 
 /**
  * Requests ring.
@@ -89,6 +90,11 @@ export type ControlMessage =
       readonly id: number
       readonly files: readonly { readonly name: string; readonly bytes: number }[]
     }
+  /** Part of what a settle job changed: it was posted to the port of changes before. */
+  | { readonly kind: 'settled-part'; readonly id: number }
+  /** All parts were sent: the slots are free. */
+  | { readonly kind: 'settled'; readonly id: number; readonly report: SettleReport }
+  | { readonly kind: 'settle-failed'; readonly id: number; readonly problem: string; readonly isFull: boolean }
   /** Some of the producers that exist; all are told before `opened`. Data of others is of producers that were forgotten. */
   | { readonly kind: 'producers-known'; readonly id: number; readonly numbers: readonly number[] }
   | { readonly kind: 'producers-forgotten'; readonly id: number; readonly numbers: readonly number[] }
@@ -112,6 +118,8 @@ export type ShardEvent =
   | { readonly kind: 'slot-opened'; readonly sequence: number }
   /** Groups are large: asks for a writer thread (workers/shard/writer-entry). */
   | { readonly kind: 'writer-wanted' }
+  /** Asks for a settle job; one at a time. */
+  | { readonly kind: 'settle-wanted'; readonly wish: SettleWish }
   /** Asks the filler for a file of this many zero bytes under this name. */
   | { readonly kind: 'slots-wanted'; readonly files: readonly { readonly name: string; readonly bytes: number }[] }
   /** The shard ends itself because its disk can no longer be trusted; it restarts through recovery. */

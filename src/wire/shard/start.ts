@@ -15,6 +15,7 @@ export interface ShardStart {
   readonly slotBytes: number
   readonly firstSlotBytes: number
   readonly fillAheadBytes: number
+  readonly settling: SettlingSettings
   readonly flushEveryRecords: number
   readonly flushIntervalMs: number
   readonly rings: ShardRings
@@ -22,8 +23,20 @@ export interface ShardStart {
   readonly doorbell: MessagePort
   /** Main → shard: memory of frames too large for the ring, read synchronously when the ring names one. */
   readonly oversized: MessagePort
+  /** Main → shard: what settle jobs changed, read synchronously when a control message says so. */
+  readonly changes: MessagePort
   /** Faults armed by a test (disk/fault-plan), or null. */
   readonly faults: string | null
+}
+
+/** When a shard has its sealed slots settled, and how much it may leave unsettled. */
+export interface SettlingSettings {
+  /** Bytes of slots in use, this shard's share. */
+  readonly budgetBytes: number
+  /** After so long without a group, what is sealed is settled. */
+  readonly idleMs: number
+  /** A sealed slot is settled after it at the latest. */
+  readonly ageMs: number
 }
 
 /** Shared memory of one incarnation of a shard. */

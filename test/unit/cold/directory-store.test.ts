@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { createDirectoryStore } from '../../../src/cold/directory-store.ts'
 import type { ObjectStore } from '../../../src/cold/object-store.ts'
 import { FILE_PIECE_BYTES } from '../../../src/cold/pieces.ts'
+import { DiskError } from '../../../src/disk/disk.ts'
 import { parseFaultPlan } from '../../../src/disk/fault-plan.ts'
 import { createRealDisk } from '../../../src/disk/real-disk.ts'
 import { temporaryDirectory } from '../../support/temporary-directory.ts'
@@ -112,6 +113,16 @@ describe('a failing disk below the directory store', () => {
     await assert.rejects(putContent(t, store, key, contentOf(10)), isCold('unavailable'))
     await putContent(t, store, key, contentOf(10))
     await assertStored(t, store, key, contentOf(10))
+  })
+
+  test('a local disk that fills up during a fetch says so, and is left without the file', async t => {
+    // The first write is that of the put.
+    const { store } = makeStore(t, 'segment.write:2=short-ENOSPC')
+    await putContent(t, store, key, contentOf(5000))
+    const target = `${temporaryDirectory(t)}/fetched`
+    const isFull = (error: unknown): boolean => error instanceof DiskError && error.code === 'ENOSPC'
+    await assert.rejects(store.fetch(key, target, 5000), isFull)
+    assert.equal(existsSync(target), false)
   })
 
   test('a file system without direct access is read back all the same', async t => {

@@ -243,3 +243,21 @@ export function segmentOf(baseOffset: number, receiveMs: number, texts: readonly
 function nullable(text: string): string | null {
   return text === '-' ? null : text
 }
+
+/** A request with plain defaults: tombstones for a second, a clock long after every receive time, segments of 1 MiB. */
+export function requestOf(
+  segments: readonly SourceSegment[],
+  more: Partial<CompactionRequest> = {}
+): CompactionRequest {
+  return { segments, tombstoneRetentionMs: 1000, nowMs: 1_000_000, segmentBytes: 1024 * 1024, ...more }
+}
+
+/** Segments of one-record batches, received at 100, 200 …, from lists of `key=value`. */
+export function logOf(...segments: readonly (readonly string[])[]): SourceSegment[] {
+  let offset = 0
+  return segments.map((texts, index) => {
+    const plain = segmentOf(offset, (index + 1) * 100, texts)
+    offset = plain.nextOffset
+    return sourceOf(plain)
+  })
+}

@@ -1,0 +1,237 @@
+/**
+ * Main's face of the settler thread, which fills slots ahead, settles sealed ones and removes files. Main thread only.
+ * The thread lives only while there is something for it to do: idle, it would cost memory for nothing.
+ *
+ * Fenced by shard incarnation: cancel() resolves when the thread does nothing for that shard any more, before a
+ * successor reads the directory; what it answers to an older incarnation is dropped by whoever listens.
+ */
+import { Worker } from 'node:worker_threads'
+import type { Logger } from '../base/logger.ts'
+import { siblingModule } from '../base/module-url.ts'
+import type {
+  SettleReport,
+  SettleWish,
+  SettlerJob,
+  SettlerReply,
+  SettlerStart,
+  ShardPlace,
+  TopicPlace
+} from '../wire/shard/settle.ts'
+
+/** What becomes of the jobs of a shard. */
+export interface SettlerListener {
+  onFilled(shard: number, file: { name: string; bytes: number }): void
+  onFillFailed(shard: number, bytes: number): void
+  onSettledPart(shard: number, changes: Uint8Array): void
+  /** @returns resolves when the shard has adopted it; rejects if it is gone. */
+  onSettled(shard: number, report: SettleReport): Promise<void>
+  onSettleFailed(shard: number, problem: string, isFull: boolean): void
+}
+
+export interface SettlerOptions {
+  readonly logger: Logger
+  readonly listener: SettlerListener
+  readonly placeOf: (shard: number) => ShardPlace
+  /** Live and deleted topics, by first handle: asked for when a job is sent. */
+  readonly topicPlaces: () => TopicPlace[]
+  /** From the commit of a job to the removal of files that it leaves unused. */
+  readonly graceMs: number
+  readonly faults: string | null
+}
+
+/** The thread ends when it had nothing to do for so long. */
+const IDLE_MS = 3000
+/** Files that the disk would not remove are tried again after it. */
+const SWEEP_RETRY_MS = 30_000
+/** Longest time that one timer covers. */
+const TIMER_MS_MAX = 2 ** 31 - 1
+
+export class SettlerThread {
+  readonly #options: SettlerOptions
+  #worker: Worker | null = null
+  /** Jobs that the thread has not answered, by shard: fills in bytes, settles and sweeps as such. */
+  #open: SettlerJob[] = []
+  #idleTimer: NodeJS.Timeout | null = null
+  readonly #sweepTimers = new Map<number, NodeJS.Timeout>()
+  readonly #cancelWaiters = new Map<number, (() => void)[]>()
+  #isStopped = false
+  #hasStarted = false
+  /** By shard, since the process started. */
+  readonly #filledBytes = new Map<number, number>()
+
+  constructor(options: SettlerOptions) {
+    this.#options = options
+  }
+
+  fill(shard: number, directory: string, files: readonly { name: string; bytes: number }[]): void {
+    for (const { name, bytes } of files) this.#send({ kind: 'fill', shard, directory, name, bytes })
+  }
+
+  settle(shard: number, wish: SettleWish): void {
+    const { placeOf, topicPlaces, graceMs } = this.#options
+    this.#send({ kind: 'settle', place: placeOf(shard), wish, topics: topicPlaces(), graceMs })
+  }
+
+  /** Removes files that are due by then. @param dueMs Unix ms; null: none is. */
+  sweepAt(shard: number, dueMs: number | null): void {
+    const timer = this.#sweepTimers.get(shard)
+    if (timer !== undefined) clearTimeout(timer)
+    this.#sweepTimers.delete(shard)
+    if (dueMs === null || this.#isStopped) return
+    const waitMs = Math.min(TIMER_MS_MAX, Math.max(0, dueMs - Date.now()))
+    const next = setTimeout(() => this.#send({ kind: 'sweep', place: this.#options.placeOf(shard) }), waitMs)
+    next.unref()
+    this.#sweepTimers.set(shard, next)
+  }
+
+  /** Drops the jobs of a shard that died. On return nothing of ours touches its directory. */
+  async cancel(shard: number): Promise<void> {
+    this.sweepAt(shard, null)
+    this.#open = this.#open.filter(job => shardOfJob(job) !== shard)
+    const worker = this.#worker
+    if (worker === null) return
+    await new Promise<void>(resolve => {
+      const waiters = this.#cancelWaiters.get(shard)
+      if (waiters === undefined) this.#cancelWaiters.set(shard, [resolve])
+      else waiters.push(resolve)
+      worker.postMessage({ kind: 'cancel', shard } satisfies SettlerJob)
+    })
+  }
+
+  /** Ends the thread where it stands: a job not committed is done again at the next start. */
+  async stop(): Promise<void> {
+    this.#isStopped = true
+    for (const timer of this.#sweepTimers.values()) clearTimeout(timer)
+    await this.#endWorker()
+  }
+
+  #send(job: SettlerJob): void {
+    if (this.#isStopped) return
+    if (this.#idleTimer !== null) clearTimeout(this.#idleTimer)
+    this.#idleTimer = null
+    this.#open.push(job)
+    this.#worker ??= this.#start()
+    this.#worker.postMessage(job)
+  }
+
+  #start(): Worker {
+    const faults = this.#hasStarted ? null : this.#options.faults
+    this.#hasStarted = true
+    const worker = new Worker(siblingModule(import.meta.url, '../../workers/settler/entry'), {
+      workerData: { faults } satisfies SettlerStart,
+      name: 'settler'
+    })
+    worker.unref()
+    worker.on('message', (reply: SettlerReply) => {
+      if (this.#worker === worker) this.#take(reply)
+    })
+    worker.on('error', error => {
+      if (this.#worker !== worker) return
+      this.#options.logger.error({ err: error }, 'the settler ended; its jobs are asked for again')
+      this.#lose()
+    })
+    return worker
+  }
+
+  /** The thread died: nothing that it had not answered is known to be done. */
+  #lose(): void {
+    this.#worker = null
+    this.#endCancels()
+    const { listener } = this.#options
+    for (const job of this.#open.splice(0)) {
+      if (job.kind === 'fill') listener.onFillFailed(job.shard, job.bytes)
+      else if (job.kind === 'settle') listener.onSettleFailed(job.place.shard, 'the settler thread ended', false)
+      else if (job.kind === 'sweep') this.sweepAt(job.place.shard, Date.now() + SWEEP_RETRY_MS)
+    }
+  }
+
+  #endCancels(): void {
+    for (const waiters of this.#cancelWaiters.values()) for (const resolve of waiters) resolve()
+    this.#cancelWaiters.clear()
+  }
+
+  #take(reply: SettlerReply): void {
+    const { shard } = reply
+    const { listener, logger } = this.#options
+    switch (reply.kind) {
+      case 'filled':
+        if (this.#close(job => job.kind === 'fill' && job.shard === shard && job.name === reply.name))
+          this.#filled(reply)
+        break
+      case 'settled-part':
+        if (this.#open.some(job => job.kind === 'settle' && job.place.shard === shard))
+          listener.onSettledPart(shard, reply.changes)
+        break
+      case 'settled':
+        if (this.#close(job => job.kind === 'settle' && job.place.shard === shard)) this.#settled(shard, reply.report)
+        break
+      case 'settle-failed':
+        if (this.#close(job => job.kind === 'settle' && job.place.shard === shard))
+          listener.onSettleFailed(shard, reply.problem, reply.isFull)
+        break
+      case 'swept':
+        if (!this.#close(job => job.kind === 'sweep' && job.place.shard === shard)) break
+        if (reply.problem !== null)
+          logger.warn(
+            { shard, cause: reply.problem },
+            'files that are not used any more could not be removed; it is tried again'
+          )
+        this.sweepAt(shard, reply.problem === null ? reply.nextRemovalMs : Date.now() + SWEEP_RETRY_MS)
+        break
+      case 'cancelled':
+        for (const resolve of this.#cancelWaiters.get(shard) ?? []) resolve()
+        this.#cancelWaiters.delete(shard)
+        break
+    }
+    if (this.#open.length === 0) this.#endSoon()
+  }
+
+  /** Takes the first such job off the list. @returns false: it was dropped meanwhile, its shard died. */
+  #close(isIt: (job: SettlerJob) => boolean): boolean {
+    const at = this.#open.findIndex(isIt)
+    if (at >= 0) this.#open.splice(at, 1)
+    return at >= 0
+  }
+
+  /** Files go only when nobody looks for them any more: after the shard has adopted the commit (S1). */
+  #settled(shard: number, report: SettleReport): void {
+    this.#options.listener.onSettled(shard, report).then(
+      () => this.sweepAt(shard, report.nextRemovalMs),
+      // The shard is gone; the next one reads the manifest, and asks by itself.
+      () => undefined
+    )
+  }
+
+  #filled({ shard, name, bytes, problem }: Extract<SettlerReply, { kind: 'filled' }>): void {
+    const { listener, logger } = this.#options
+    if (problem !== null) {
+      logger.warn({ shard, cause: problem }, 'a journal slot could not be filled ahead')
+      listener.onFillFailed(shard, bytes)
+      return
+    }
+    const total = (this.#filledBytes.get(shard) ?? 0) + bytes
+    this.#filledBytes.set(shard, total)
+    listener.onFilled(shard, { name, bytes })
+    // One log line when all that a shard asked for is there.
+    if (this.#open.every(job => job.kind !== 'fill' || job.shard !== shard))
+      logger.info({ shard, bytes: total }, 'slots filled')
+  }
+
+  #endSoon(): void {
+    this.#idleTimer ??= setTimeout(() => {
+      this.#idleTimer = null
+      if (this.#open.length === 0 && this.#cancelWaiters.size === 0) void this.#endWorker()
+    }, IDLE_MS).unref()
+  }
+
+  async #endWorker(): Promise<void> {
+    const worker = this.#worker
+    this.#worker = null
+    await worker?.terminate()
+    this.#endCancels()
+  }
+}
+
+function shardOfJob(job: SettlerJob): number {
+  return job.kind === 'settle' || job.kind === 'sweep' ? job.place.shard : job.shard
+}

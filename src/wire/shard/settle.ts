@@ -1,0 +1,100 @@
+/**
+ * What main and the settler thread say to each other: structured clones over the thread's port. What a settle job made
+ * of partitions travels on to the shard as bytes that main does not look into (manifest shapes, msgpack).
+ */
+
+/** A slot to settle, by file name. */
+export interface SlotName {
+  readonly name: string
+  readonly sequence: number
+}
+
+/** What a range of handles is. */
+export interface TopicPlace {
+  readonly firstHandle: number
+  readonly partitionCount: number
+  /** Relative to the data directory: `topics/orders~17`. null: the topic is deleted, nothing of it is kept. */
+  readonly directory: string | null
+}
+
+/** What a shard asks for. All may be empty: then what is deleted goes. */
+export interface SettleWish {
+  readonly slots: readonly SlotName[]
+  /** Start offsets above those that the manifest may know, by handle. */
+  readonly startOffsets: readonly (readonly [handle: number, offset: number])[]
+}
+
+/** Where a shard's files are. */
+export interface ShardPlace {
+  readonly shard: number
+  readonly placementEpoch: number
+  /** Absolute. */
+  readonly journalDirectory: string
+  readonly dataDirectory: string
+}
+
+export type SettlerJob =
+  /** Fills a file with zeros (W9). */
+  | {
+      readonly kind: 'fill'
+      readonly shard: number
+      readonly directory: string
+      readonly name: string
+      readonly bytes: number
+    }
+  | {
+      readonly kind: 'settle'
+      readonly place: ShardPlace
+      readonly wish: SettleWish
+      /** By first handle. */
+      readonly topics: readonly TopicPlace[]
+      readonly graceMs: number
+    }
+  /** Removes files that are due; what was committed before is adopted. */
+  | { readonly kind: 'sweep'; readonly place: ShardPlace }
+  /** The shard died: its jobs end, and its manifest is read anew next time. Answered. */
+  | { readonly kind: 'cancel'; readonly shard: number }
+
+/** What a settle job came to. */
+export interface SettleReport {
+  /** Slots up to this sequence are free. */
+  readonly sequence: number
+  /** Of slots. */
+  readonly readBytes: number
+  readonly writtenBytes: number
+  readonly milliseconds: number
+  readonly damagedRuns: number
+  /** False: files could not bypass the page cache. */
+  readonly isDirect: boolean
+  /** When the next file is to be removed, Unix ms; null: none waits. */
+  readonly nextRemovalMs: number | null
+  /** Paths of files that go, relative to the data directory: whoever has them open closes them. */
+  readonly unused: readonly string[]
+}
+
+export type SettlerReply =
+  | {
+      readonly kind: 'filled'
+      readonly shard: number
+      readonly name: string
+      readonly bytes: number
+      readonly problem: string | null
+    }
+  /** Some of the partitions that changed, packed (log/settle/partition-change). */
+  | { readonly kind: 'settled-part'; readonly shard: number; readonly changes: Uint8Array }
+  | { readonly kind: 'settled'; readonly shard: number; readonly report: SettleReport }
+  | { readonly kind: 'settle-failed'; readonly shard: number; readonly problem: string; readonly isFull: boolean }
+  | {
+      readonly kind: 'swept'
+      readonly shard: number
+      readonly removed: number
+      readonly nextRemovalMs: number | null
+      readonly problem: string | null
+    }
+  | { readonly kind: 'cancelled'; readonly shard: number }
+
+/** What the thread is started with. */
+export interface SettlerStart {
+  /** Faults armed by a test (disk/fault-plan), or null. */
+  readonly faults: string | null
+}

@@ -1,0 +1,170 @@
+/**
+ * The manifests of all shards, and the jobs that change them, one at a time. Settler thread only.
+ * What it keeps in memory is what is on disk: after any error a manifest is read anew.
+ */
+import { setImmediate as turn } from 'node:timers/promises'
+import { systemClock } from '../../src/base/clock.ts'
+import { DiskError, type Disk } from '../../src/disk/disk.ts'
+import { commitManifest, loadManifest } from '../../src/log/manifest-file.ts'
+import type { Manifest } from '../../src/log/manifest.ts'
+import { SettleMemory } from '../../src/log/settle/output.ts'
+import { changeOf, type PartitionChange } from '../../src/log/settle/partition-change.ts'
+import { removeDue } from '../../src/log/settle/removals.ts'
+import { settle, type HandlePlace, type SettleResult } from '../../src/log/settle/settle.ts'
+import { BrokerError } from '../../src/model/errors.ts'
+import { packMessage } from '../../src/wire/msgpack.ts'
+import type { SettlerJob, SettlerReply, ShardPlace, TopicPlace } from '../../src/wire/shard/settle.ts'
+
+export type ManifestJob = Extract<SettlerJob, { kind: 'settle' | 'sweep' }>
+
+/** Partitions and segments of one message to a shard: so many are taken in within about a millisecond. */
+const PART_SEGMENTS = 500
+/** Paths that a report names; beyond it files are closed as others push them out. */
+const UNUSED_MAX = 1000
+
+export class ManifestDesk {
+  readonly #disk: Disk
+  readonly #reply: (message: SettlerReply) => void
+  readonly #isCancelled: (shard: number) => boolean
+  readonly #manifests = new Map<number, Manifest>()
+  /** Made at the first job: a thread that only fills slots needs none. */
+  #memory: SettleMemory | null = null
+  /** Shard whose job runs; −1: none. */
+  running = -1
+
+  constructor(disk: Disk, reply: (message: SettlerReply) => void, isCancelled: (shard: number) => boolean) {
+    this.#disk = disk
+    this.#reply = reply
+    this.#isCancelled = isCancelled
+  }
+
+  /** The shard starts anew: its manifest is read when it is next needed. */
+  forget(shard: number): void {
+    this.#manifests.delete(shard)
+  }
+
+  /** Runs a job to its end, in turns. Refusals of the disk are answers; only bugs are thrown. */
+  async run(job: ManifestJob): Promise<void> {
+    const { shard } = job.place
+    this.running = shard
+    try {
+      if (job.kind === 'settle') await this.#settle(job)
+      else this.#sweep(job.place)
+    } catch (error) {
+      this.#manifests.delete(shard)
+      const problem = problemOf(error)
+      const isFull = error instanceof DiskError && (error.code === 'ENOSPC' || error.code === 'EDQUOT')
+      if (job.kind === 'settle') this.#reply({ kind: 'settle-failed', shard, problem, isFull })
+      else this.#reply({ kind: 'swept', shard, removed: 0, nextRemovalMs: null, problem })
+    } finally {
+      this.running = -1
+    }
+  }
+
+  async #settle({ place, wish, topics, graceMs }: Extract<ManifestJob, { kind: 'settle' }>): Promise<void> {
+    const startMs = systemClock.monotonicMs()
+    const { shard } = place
+    this.#memory ??= new SettleMemory()
+    const before = this.#manifest(place)
+    const steps = settle({ ...place, disk: this.#disk, memory: this.#memory }, before, {
+      slots: wish.slots,
+      placeOf: handle => placeOf(topics, handle),
+      startOffsets: new Map(wish.startOffsets),
+      nowMs: systemClock.nowMs(),
+      graceMs
+    })
+    for (;;) {
+      const step = steps.next()
+      if (step.done === true) {
+        this.#manifests.set(shard, step.value.manifest)
+        this.#report(before, step.value, systemClock.monotonicMs() - startMs)
+        return
+      }
+      await turn()
+      if (!this.#isCancelled(shard)) continue
+      // Ends the job where it stands: what it wrote is taken away.
+      steps.return(undefined as never)
+      return
+    }
+  }
+
+  #report(before: Manifest, result: SettleResult, milliseconds: number): void {
+    const { shard } = before
+    // A shard that was never told of an earlier commit is told of everything.
+    const changes = result.changed.map(now =>
+      changeOf(result.isWhole ? undefined : before.partitions.get(now.handle), now)
+    )
+    for (const part of partsOf(changes)) this.#reply({ kind: 'settled-part', shard, changes: part })
+    const { manifest, readBytes, writtenBytes, damagedRuns, isDirect } = result
+    const unused = result.unused.slice(0, UNUSED_MAX)
+    const report = { readBytes, writtenBytes, damagedRuns, isDirect, unused, milliseconds }
+    const nextRemovalMs = nextRemovalOf(manifest)
+    this.#reply({ kind: 'settled', shard, report: { ...report, sequence: manifest.settledSequence, nextRemovalMs } })
+  }
+
+  #sweep(place: ShardPlace): void {
+    const manifest = this.#manifest(place)
+    const { left, refused } = removeDue(this.#disk, place.dataDirectory, manifest.removals, systemClock.nowMs())
+    const removed = manifest.removals.length - left.length
+    let after = manifest
+    if (removed > 0) {
+      after = { ...manifest, commit: manifest.commit + 1, removals: left }
+      commitManifest(this.#disk, place.journalDirectory, after)
+      this.#manifests.set(place.shard, after)
+    }
+    const problem = refused[0]?.message ?? null
+    this.#reply({ kind: 'swept', shard: place.shard, removed, nextRemovalMs: nextRemovalOf(after), problem })
+  }
+
+  #manifest({ shard, placementEpoch, journalDirectory }: ShardPlace): Manifest {
+    let manifest = this.#manifests.get(shard)
+    if (manifest === undefined) {
+      manifest = loadManifest(this.#disk, journalDirectory, shard, placementEpoch)
+      this.#manifests.set(shard, manifest)
+    }
+    return manifest
+  }
+}
+
+/** What a shard is told of partitions, in messages that it takes in one by one. */
+function partsOf(changes: readonly PartitionChange[]): Uint8Array[] {
+  const parts: Uint8Array[] = []
+  let from = 0
+  let segments = 0
+  changes.forEach(({ partition }, i) => {
+    segments += 1 + partition.segments.length
+    if (segments < PART_SEGMENTS && i + 1 < changes.length) return
+    parts.push(packMessage(changes.slice(from, i + 1)))
+    from = i + 1
+    segments = 0
+  })
+  return parts
+}
+
+function placeOf(topics: readonly TopicPlace[], handle: number): HandlePlace {
+  let low = 0
+  let high = topics.length
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if ((topics[middle] as TopicPlace).firstHandle <= handle) low = middle + 1
+    else high = middle
+  }
+  const topic = topics[low - 1]
+  if (topic === undefined || handle >= topic.firstHandle + topic.partitionCount) {
+    // Neither live nor a tombstone: kept all the same (V4).
+    return { kind: 'kept', directory: `topics/unknown~h${handle}/0` }
+  }
+  if (topic.directory === null) return { kind: 'dropped' }
+  return { kind: 'kept', directory: `${topic.directory}/${handle - topic.firstHandle}` }
+}
+
+function nextRemovalOf({ removals }: Manifest): number | null {
+  return removals.length === 0 ? null : removals.reduce((least, { dueMs }) => Math.min(least, dueMs), Infinity)
+}
+
+function problemOf(error: unknown): string {
+  if (error instanceof DiskError) return error.message
+  // A manifest that cannot be read: its problem is in words already.
+  if (error instanceof BrokerError) return String(error.details['problem'] ?? error.message)
+  throw error
+}
