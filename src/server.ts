@@ -5,12 +5,13 @@
 import { availableParallelism } from 'node:os'
 import { existsSync, readdirSync } from 'node:fs'
 import { resolve } from 'node:path'
-import type { BackgroundJobs } from './background/jobs.ts'
+import type { BackgroundJobs, MaintenanceJobs } from './background/jobs.ts'
 import { BackgroundPool } from './background/pool.ts'
 import { ByteBudget } from './base/byte-budget.ts'
 import { systemClock } from './base/clock.ts'
 import type { Logger } from './base/logger.ts'
 import { LocalBroker } from './broker/broker.ts'
+import { Compaction } from './broker/compaction.ts'
 import { IdempotentProduce, type IdempotentParts } from './broker/idempotent-produce.ts'
 import { LocalEngine, OpenTopics } from './broker/local-engine.ts'
 import { ProducerCommands } from './broker/producer-commands.ts'
@@ -86,7 +87,73 @@ async function build(settings: Settings, logger: Logger, undo: Undo[]): Promise<
 
   const open = new OpenTopics()
   for (const topic of catalog.topics) open.set(topic)
-  const shards = new ShardSet({
+  const shards = buildShards({ settings, logger, store, catalog, table, open, dataDir, shardCount })
+  undo.push(() => shards.stop())
+  // A share of the request memory, so that a few large frames leave room for the many small ones.
+  const oversized = new ByteBudget(Math.floor(settings.requestMemoryBytes / limits.movedFrameShare))
+  const engine = new LocalEngine(shards, open, oversized)
+  const producerParts = { table, store, engine, clock: systemClock, logger }
+  const { idempotent, producers } = buildProducers(producerParts, catalog, settings)
+  const defaults = {
+    segmentBytes: settings.segmentBytes,
+    tombstoneRetentionMs: settings.defaultTombstoneRetentionMs,
+    partitioner: 'fnv1a'
+  } as const
+  const topicParts = { catalog, turns: new ChangeTurns(), store, engine, defaults }
+  const { compaction, maintenance } = buildCompaction({ settings, logger, catalog, shards, dataDir })
+  undo.push(() => maintenance.close())
+  const broker = new LocalBroker({ ...settings, ...topicParts, idempotent, producers, compaction })
+
+  const started = shards.start()
+  // Its failure is met below; until then it must not count as unhandled.
+  started.catch(() => undefined)
+  const { http, es01, background, httpAddress, binaryAddress } = await listen(settings, logger, broker, undo)
+  await started
+  const stopSweeping = await keepProducers(producers, logger)
+  undo.push(stopSweeping)
+  compaction.start()
+  http.markStarted()
+
+  return {
+    httpAddress,
+    binaryAddress,
+    dataDir,
+    durability: broker.readiness().durability,
+    shards: shardCount,
+    firstStart,
+    engine: http.engine,
+    shardSet: shards,
+    es01,
+    async stop() {
+      broker.beginStop()
+      const deadlineMs = settings.shutdownTimeoutMs * GATEWAY_STOP_SHARE
+      await Promise.all([http.stop(deadlineMs), es01?.stop(deadlineMs)])
+      await background.close()
+      await maintenance.close()
+      await compaction.stop()
+      await stopSweeping()
+      const links = shards.links()
+      await shards.stop()
+      await store.close()
+      return sumCounters(links.map(link => link.counters))
+    }
+  }
+}
+
+/** What the shards need of the rest. */
+interface ShardParts {
+  readonly settings: Settings
+  readonly logger: Logger
+  readonly store: Store
+  readonly catalog: Catalog
+  readonly table: ProducerTable
+  readonly open: OpenTopics
+  readonly dataDir: string
+  readonly shardCount: number
+}
+
+function buildShards({ settings, logger, store, catalog, table, open, dataDir, shardCount }: ShardParts): ShardSet {
+  return new ShardSet({
     shardCount,
     placementEpoch: catalog.placement.epoch,
     dataDirectory: dataDir,
@@ -108,51 +175,34 @@ async function build(settings: Settings, logger: Logger, undo: Undo[]): Promise<
     isKnownHandle: handle => catalog.meaningOf(handle).kind !== 'unknown',
     logger
   })
-  undo.push(() => shards.stop())
-  // A share of the request memory, so that a few large frames leave room for the many small ones.
-  const oversized = new ByteBudget(Math.floor(settings.requestMemoryBytes / limits.movedFrameShare))
-  const engine = new LocalEngine(shards, open, oversized)
-  const producerParts = { table, store, engine, clock: systemClock, logger }
-  const { idempotent, producers } = buildProducers(producerParts, catalog, settings)
-  const defaults = {
-    segmentBytes: settings.segmentBytes,
-    tombstoneRetentionMs: settings.defaultTombstoneRetentionMs,
-    partitioner: 'fnv1a'
-  } as const
-  const topicParts = { catalog, turns: new ChangeTurns(), store, engine, defaults }
-  const broker = new LocalBroker({ ...settings, ...topicParts, idempotent, producers })
+}
 
-  const started = shards.start()
-  // Its failure is met below; until then it must not count as unhandled.
-  started.catch(() => undefined)
-  const { http, es01, background, httpAddress, binaryAddress } = await listen(settings, logger, broker, undo)
-  await started
-  const stopSweeping = await keepProducers(producers, logger)
-  undo.push(stopSweeping)
-  http.markStarted()
-
-  return {
-    httpAddress,
-    binaryAddress,
-    dataDir,
-    durability: broker.readiness().durability,
-    shards: shardCount,
-    firstStart,
-    engine: http.engine,
-    shardSet: shards,
-    es01,
-    async stop() {
-      broker.beginStop()
-      const deadlineMs = settings.shutdownTimeoutMs * GATEWAY_STOP_SHARE
-      await Promise.all([http.stop(deadlineMs), es01?.stop(deadlineMs)])
-      await background.close()
-      await stopSweeping()
-      const links = shards.links()
-      await shards.stop()
-      await store.close()
-      return sumCounters(links.map(link => link.counters))
-    }
-  }
+function buildCompaction({
+  settings,
+  logger,
+  catalog,
+  shards,
+  dataDir
+}: {
+  settings: Settings
+  logger: Logger
+  catalog: Catalog
+  shards: ShardSet
+  dataDir: string
+}): { compaction: Compaction; maintenance: BackgroundPool<MaintenanceJobs> } {
+  // Apart from the pool of short jobs: a pass may take minutes.
+  const maintenance = new BackgroundPool<MaintenanceJobs>({ threadsMax: 1, jobsMax: limits.backgroundJobsMax, logger })
+  const compaction = new Compaction({
+    catalog,
+    shards,
+    pool: maintenance,
+    clock: systemClock,
+    logger,
+    dataDirectory: dataDir,
+    intervalMs: settings.compactionCheckIntervalMs,
+    mapBytes: settings.compactionMemoryBytes
+  })
+  return { compaction, maintenance }
 }
 
 function buildProducers(

@@ -5,15 +5,21 @@
  * them at a time, and whoever has them last frees them with freeMemory (README.md says why they are not shared).
  * A job answers with a value for everything a caller or a disk can cause; what it throws is a bug.
  */
+import type { CompactPartitionResult, CompactPartitionValue } from './compaction.ts'
 import type { Moved } from './moved.ts'
 import type { ScanProduceResult, ScanProduceValue } from './produce-scan.ts'
 
 /** One entry per job, by name. */
 export type JobTable = Readonly<Record<string, { readonly value: unknown; readonly result: unknown }>>
 
-/** The jobs of the broker. */
+/** Short jobs, for requests. */
 export type BackgroundJobs = {
   readonly scanProduce: { readonly value: ScanProduceValue; readonly result: ScanProduceResult }
+}
+
+/** Long jobs: they have threads of their own, so that no request waits behind them. */
+export type MaintenanceJobs = {
+  readonly compactPartition: { readonly value: CompactPartitionValue; readonly result: CompactPartitionResult }
 }
 
 /** What a thread is handed; its entry exports `run(task)`. */

@@ -27,6 +27,7 @@ export interface BrokerOptions extends Omit<TopicParts, 'onDeleted'> {
   readonly engine: Engine
   readonly idempotent: IdempotentProduce
   readonly producers: ProducerCommands
+  readonly compaction: { runAll(): Promise<void> }
   readonly maxRecordBytes: number
   readonly flushEveryRecords: number
 }
@@ -76,6 +77,14 @@ export class LocalBroker implements Broker {
 
   forgetProducer(id: string): Promise<void> {
     return this.#options.producers.forget(id)
+  }
+
+  runRetention(): Promise<void> {
+    return this.#options.engine.runRetention()
+  }
+
+  runCompaction(): Promise<void> {
+    return this.#options.compaction.runAll()
   }
 
   /**

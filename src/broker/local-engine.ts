@@ -33,7 +33,12 @@ export class OpenTopics {
     const entry = {
       firstHandle: topic.firstHandle,
       partitionCount: topic.partitionCount,
-      segmentBytes: Math.min(topic.config.segment_bytes, limits.segmentBytesHard)
+      segmentBytes: Math.min(topic.config.segment_bytes, limits.segmentBytesHard),
+      retention: {
+        retentionMs: topic.config.retention_ms,
+        retentionBytes: topic.config.retention_bytes,
+        cleanupPolicy: topic.config.cleanup_policy
+      }
     }
     this.#topics.set(topic.firstHandle, entry)
     return entry
@@ -113,6 +118,10 @@ export class LocalEngine implements Engine {
 
   async forgetProducers(numbers: readonly number[]): Promise<void> {
     await this.#shards.broadcast(link => link.control(id => ({ kind: 'producers-forgotten', id, numbers })))
+  }
+
+  async runRetention(): Promise<void> {
+    await this.#shards.broadcast(link => link.control(id => ({ kind: 'run-retention', id })))
   }
 
   read(read: EngineRead, caller: ReadCaller): SubmitOutcome {

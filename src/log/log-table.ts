@@ -3,7 +3,7 @@
  * Owned by the shard thread. Logs are made on first use: a topic of 10,000 partitions costs an empty array.
  */
 import { limits } from '../model/limits.ts'
-import type { ShardTopic } from '../wire/shard/messages.ts'
+import type { ShardTopic, TopicRetention } from '../wire/shard/messages.ts'
 import type { ManifestPartition } from './manifest.ts'
 import { PartitionLog } from './partition-log.ts'
 
@@ -11,15 +11,22 @@ import { PartitionLog } from './partition-log.ts'
 export class TopicLogs {
   readonly firstHandle: number
   readonly partitionCount: number
-  segmentBytes: number
+  segmentBytes = 0
+  retention: TopicRetention | null = null
   /** Sparse: a hole is a partition without data, or of another shard. */
   readonly logs: (PartitionLog | undefined)[]
 
   constructor(topic: ShardTopic) {
     this.firstHandle = topic.firstHandle
     this.partitionCount = topic.partitionCount
-    this.segmentBytes = topic.segmentBytes
+    this.configure(topic)
     this.logs = new Array<PartitionLog | undefined>(topic.partitionCount)
+  }
+
+  /** A new configuration counts from the next record, and the next retention pass. */
+  configure({ segmentBytes, retention }: ShardTopic): void {
+    this.segmentBytes = Math.min(segmentBytes, limits.segmentBytesHard)
+    this.retention = retention ?? null
   }
 
   /** The log of a partition below partitionCount; made if it has none yet. */
@@ -108,7 +115,7 @@ export class LogTable {
   configure(topic: ShardTopic): void {
     const logs = this.#topics.get(topic.firstHandle)
     if (logs === undefined) return
-    logs.segmentBytes = Math.min(topic.segmentBytes, limits.segmentBytesHard)
+    logs.configure(topic)
     for (const log of logs.logs) if (log !== undefined) log.segmentBytes = logs.segmentBytes
   }
 

@@ -260,15 +260,20 @@ export class PartitionLog {
     this.layout++
   }
 
-  /** A compaction or a cleaner put these segments in the place of those that begin in [baseOffset, nextOffset). Between groups only. */
-  replaceSegments(baseOffset: number, nextOffset: number, segments: readonly SegmentNumbers[]): void {
-    let from = this.#sealed.first
-    while (from < this.#active.sealedEnd && this.#sealed.baseOffset(from) < baseOffset) from++
-    let to = from
-    while (to < this.#active.sealedEnd && this.#sealed.baseOffset(to) < nextOffset) to++
-    this.#droppedBytes += this.#sealed.replace(from, to, segments)
-    this.#active.sealedEnd += segments.length - (to - from)
-    this.#staged.sealedEnd = this.#active.sealedEnd
+  /**
+   * As adopt; its sealed segments are others than those that were settled: a compaction made them. Also while a group is
+   * gathered or under way: the newest segments, which it may have sealed, are behind what is settled.
+   */
+  adoptCompacted(partition: ManifestPartition): void {
+    this.adopt(partition)
+    const settled = partition.segments.filter(({ isSealed, nextOffset }) => isSealed && nextOffset > this.startOffset)
+    const end = settled.at(-1)?.nextOffset ?? 0
+    let to = this.#sealed.first
+    while (to < this.#active.sealedEnd && this.#sealed.baseOffset(to) < end) to++
+    const replaced = to - this.#sealed.first
+    this.#droppedBytes += this.#sealed.replace(this.#sealed.first, to, settled)
+    // Places are counted by whoever captured a state: they stay, so what was merged counts as dropped.
+    this.#sealed.shift(replaced - settled.length)
   }
 
   /** Begins with what a manifest knows, before any run is recovered. */

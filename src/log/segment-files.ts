@@ -19,9 +19,14 @@ export function segmentDirectory(partitionDirectory: string, { compaction }: Seg
   return compaction === 0 ? partitionDirectory : `${partitionDirectory}/c${compaction}`
 }
 
+/** Name of one of a segment's files. */
+export function segmentFileName(baseOffset: number, kind: SegmentFileKind): string {
+  return `${String(baseOffset).padStart(20, '0')}${kind}`
+}
+
 /** Path of one of a segment's files, relative to the data directory. */
 export function segmentPath(partitionDirectory: string, segment: SegmentName, kind: SegmentFileKind): string {
-  return `${segmentDirectory(partitionDirectory, segment)}/${String(segment.baseOffset).padStart(20, '0')}${kind}`
+  return `${segmentDirectory(partitionDirectory, segment)}/${segmentFileName(segment.baseOffset, kind)}`
 }
 
 /** Directory of a shard's pack files, relative to the data directory. */

@@ -104,6 +104,11 @@ export class SegmentTable {
     return gone - others.reduce((sum, segment) => sum + segment.bytes, 0)
   }
 
+  /** Moves all places up by `count`, down if it is negative. */
+  shift(count: number): void {
+    this.#dropped += count
+  }
+
   #index(place: number): number {
     assert(place >= this.#dropped && place < this.end, 'a segment of the table')
     return (place - this.#dropped) * FIELDS

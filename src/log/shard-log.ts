@@ -307,7 +307,7 @@ export class ShardLog {
 
   /**
    * Moves start offsets, durably (W7): one group of entries, written and synced. Between groups, none handed over.
-   * @returns what is gone of each, in order. @throws DiskError: nothing moved; abandonGroup() unless it poisons.
+   * @returns what is gone of each, in order. @throws DiskError: nothing moved.
    */
   moveStarts(moves: readonly StartMove[]): { segments: number; bytes: number }[] {
     assert(this.#handedOver === null, 'start offsets move between groups')
@@ -328,7 +328,14 @@ export class ShardLog {
       if (this.#hasUnsynced) this.sync()
       this.#journal.roll(bytes.length, directoryBytes)
     }
-    writeEntryGroup(this.#journal, bytes, entries, 0, this.#receiveMs)
+    try {
+      writeEntryGroup(this.#journal, bytes, entries, 0, this.#receiveMs)
+    } catch (error) {
+      // With deferred syncs others before it were acknowledged (W10).
+      if (!this.isPoisoned && this.#hasUnsynced) this.sync()
+      if (!this.isPoisoned) this.#journal.endSlot()
+      throw error
+    }
     this.sync()
     return moves.map(({ log, offset }) => log.moveStart(offset))
   }
@@ -336,6 +343,11 @@ export class ShardLog {
   /** The settler committed these: readers look there from now on. Those of topics that are gone are passed over. */
   adopt(partitions: readonly ManifestPartition[]): void {
     for (const partition of partitions) this.table.logOf(partition.handle)?.adopt(partition)
+  }
+
+  /** The settler committed a compaction of it. */
+  adoptCompacted(partition: ManifestPartition): void {
+    this.table.logOf(partition.handle)?.adoptCompacted(partition)
   }
 
   /** All slots up to that sequence are settled and adopted: their files are free. */

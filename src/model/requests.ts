@@ -126,6 +126,10 @@ export interface Broker {
   listProducers(): Promise<ProducerDescription[]>
   /** Its next use starts afresh. @throws BrokerError PRODUCER_NOT_FOUND */
   forgetProducer(id: string): Promise<void>
+  /** Resolves once what has had its time cannot be read any more (D16). */
+  runRetention(): Promise<void>
+  /** Resolves after a pass over all sealed segments. */
+  runCompaction(): Promise<void>
 
   topicCount(): number
   readiness(): Readiness

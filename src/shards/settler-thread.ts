@@ -9,6 +9,8 @@ import { Worker } from 'node:worker_threads'
 import type { Logger } from '../base/logger.ts'
 import { siblingModule } from '../base/module-url.ts'
 import type {
+  CompactablePartition,
+  CompactedTopic,
   SettleReport,
   SettleWish,
   SettlerJob,
@@ -25,6 +27,8 @@ export interface SettlerListener {
   onSettledPart(shard: number, changes: Uint8Array): void
   /** @returns resolves when the shard has adopted it; rejects if it is gone. */
   onSettled(shard: number, report: SettleReport): Promise<void>
+  /** @returns resolves when the shard has adopted what was sent before, and closed those files. */
+  onFilesUnused(shard: number, paths: readonly string[]): Promise<void>
   onSettleFailed(shard: number, problem: string, isFull: boolean): void
 }
 
@@ -38,6 +42,9 @@ export interface SettlerOptions {
   readonly graceMs: number
   readonly faults: string | null
 }
+
+/** What a replacement came to. */
+export type ReplacedReply = Extract<SettlerReply, { kind: 'replaced' }>
 
 /** The thread ends when it had nothing to do for so long. */
 const IDLE_MS = 3000
@@ -54,6 +61,8 @@ export class SettlerThread {
   #idleTimer: NodeJS.Timeout | null = null
   readonly #sweepTimers = new Map<number, NodeJS.Timeout>()
   readonly #cancelWaiters = new Map<number, (() => void)[]>()
+  /** Who waits for the answer to a job; null: the shard or the thread is gone. */
+  readonly #answers = new Map<SettlerJob, (reply: SettlerReply | null) => void>()
   #isStopped = false
   #hasStarted = false
   /** By shard, since the process started. */
@@ -72,6 +81,37 @@ export class SettlerThread {
     this.#send({ kind: 'settle', place: placeOf(shard), wish, topics: topicPlaces(), graceMs })
   }
 
+  /** Partitions of these topics that are to be compacted, packed. @fails Error in words for the log */
+  findCompactable(shard: number, topics: readonly CompactedTopic[]): Promise<readonly CompactablePartition[]> {
+    return new Promise((resolve, reject) => {
+      const job: SettlerJob = { kind: 'find-compactable', place: this.#options.placeOf(shard), topics }
+      this.#answers.set(job, reply => {
+        if (reply?.kind === 'compactable' && reply.partitions !== null) resolve(reply.partitions)
+        else reject(new Error(reply?.kind === 'compactable' ? (reply.problem ?? '') : 'the shard or the settler ended'))
+      })
+      this.#send(job)
+    })
+  }
+
+  /** Puts compacted segments into the manifest, and lets the shard adopt them. Never rejects. */
+  replace(shard: number, replacement: Uint8Array): Promise<ReplacedReply | null> {
+    return new Promise(resolve => {
+      const { placeOf, graceMs } = this.#options
+      const job: SettlerJob = { kind: 'replace', place: placeOf(shard), replacement, graceMs }
+      this.#answers.set(job, reply => resolve(reply?.kind === 'replaced' ? reply : null))
+      this.#send(job)
+    })
+  }
+
+  #answer(shard: number, kind: SettlerJob['kind'], reply: SettlerReply | null): void {
+    const at = this.#open.findIndex(job => job.kind === kind && shardOfJob(job) === shard)
+    const job = this.#open[at]
+    if (job === undefined) return
+    this.#open.splice(at, 1)
+    this.#answers.get(job)?.(reply)
+    this.#answers.delete(job)
+  }
+
   /** Removes files that are due by then. @param dueMs Unix ms; null: none is. */
   sweepAt(shard: number, dueMs: number | null): void {
     const timer = this.#sweepTimers.get(shard)
@@ -87,7 +127,9 @@ export class SettlerThread {
   /** Drops the jobs of a shard that died. On return nothing of ours touches its directory. */
   async cancel(shard: number): Promise<void> {
     this.sweepAt(shard, null)
+    const dropped = this.#open.filter(job => shardOfJob(job) === shard)
     this.#open = this.#open.filter(job => shardOfJob(job) !== shard)
+    this.#drop(dropped)
     const worker = this.#worker
     if (worker === null) return
     await new Promise<void>(resolve => {
@@ -102,11 +144,20 @@ export class SettlerThread {
   async stop(): Promise<void> {
     this.#isStopped = true
     for (const timer of this.#sweepTimers.values()) clearTimeout(timer)
+    this.#drop(this.#open.splice(0))
     await this.#endWorker()
   }
 
+  /** Nobody will answer these any more. */
+  #drop(jobs: readonly SettlerJob[]): void {
+    for (const job of jobs) {
+      this.#answers.get(job)?.(null)
+      this.#answers.delete(job)
+    }
+  }
+
   #send(job: SettlerJob): void {
-    if (this.#isStopped) return
+    if (this.#isStopped) return this.#drop([job])
     if (this.#idleTimer !== null) clearTimeout(this.#idleTimer)
     this.#idleTimer = null
     this.#open.push(job)
@@ -142,6 +193,7 @@ export class SettlerThread {
       if (job.kind === 'fill') listener.onFillFailed(job.shard, job.bytes)
       else if (job.kind === 'settle') listener.onSettleFailed(job.place.shard, 'the settler thread ended', false)
       else if (job.kind === 'sweep') this.sweepAt(job.place.shard, Date.now() + SWEEP_RETRY_MS)
+      else this.#drop([job])
     }
   }
 
@@ -159,7 +211,7 @@ export class SettlerThread {
           this.#filled(reply)
         break
       case 'settled-part':
-        if (this.#open.some(job => job.kind === 'settle' && job.place.shard === shard))
+        if (this.#open.some(job => (job.kind === 'settle' || job.kind === 'replace') && job.place.shard === shard))
           listener.onSettledPart(shard, reply.changes)
         break
       case 'settled':
@@ -168,6 +220,12 @@ export class SettlerThread {
       case 'settle-failed':
         if (this.#close(job => job.kind === 'settle' && job.place.shard === shard))
           listener.onSettleFailed(shard, reply.problem, reply.isFull)
+        break
+      case 'compactable':
+        this.#answer(shard, 'find-compactable', reply)
+        break
+      case 'replaced':
+        this.#replaced(reply)
         break
       case 'swept':
         if (!this.#close(job => job.kind === 'sweep' && job.place.shard === shard)) break
@@ -202,6 +260,17 @@ export class SettlerThread {
     )
   }
 
+  #replaced(reply: ReplacedReply): void {
+    const { shard, unused, nextRemovalMs, isCommitted } = reply
+    if (isCommitted) {
+      this.#options.listener.onFilesUnused(shard, unused).then(
+        () => this.sweepAt(shard, nextRemovalMs),
+        () => undefined
+      )
+    }
+    this.#answer(shard, 'replace', reply)
+  }
+
   #filled({ shard, name, bytes, problem }: Extract<SettlerReply, { kind: 'filled' }>): void {
     const { listener, logger } = this.#options
     if (problem !== null) {
@@ -233,5 +302,5 @@ export class SettlerThread {
 }
 
 function shardOfJob(job: SettlerJob): number {
-  return job.kind === 'settle' || job.kind === 'sweep' ? job.place.shard : job.shard
+  return 'place' in job ? job.place.shard : job.shard
 }

@@ -44,6 +44,8 @@ export interface ShardSetOptions {
     readonly replyRingBytes: number
     readonly settling: SettlingSettings
     readonly segmentDeleteGraceMs: number
+    readonly retentionCheckIntervalMs: number
+    readonly segmentMs: number
   }
   /** Faults for one incarnation of a shard, armed by tests; null: none. */
   readonly faultsOf: (shard: number, isFirst: boolean) => string | null
@@ -112,11 +114,18 @@ export class ShardSet {
     return {
       onFilled: (shard, file) => this.#tell(shard, id => ({ kind: 'slots-filled', id, files: [file] })),
       onFillFailed: (shard, bytes) => this.#tell(shard, id => ({ kind: 'slots-failed', id, bytes })),
-      onSettledPart: (shard, changes) => this.#state(shard).link?.sendChanges(changes).catch(rethrowUnlessLost),
+      onSettledPart: (shard, changes) => {
+        this.#state(shard).link?.sendChanges(changes).catch(rethrowUnlessLost)
+      },
       onSettled: async (shard, report) => {
         const { link } = this.#state(shard)
         if (link === null) throw this.refusal(shard)
         await link.control(id => ({ kind: 'settled', id, report }))
+      },
+      onFilesUnused: async (shard, paths) => {
+        const { link } = this.#state(shard)
+        if (link === null) throw this.refusal(shard)
+        await link.control(id => ({ kind: 'files-unused', id, paths }))
       },
       onSettleFailed: (shard, problem, isFull) =>
         this.#tell(shard, id => ({ kind: 'settle-failed', id, problem, isFull }))
@@ -221,6 +230,11 @@ export class ShardSet {
   }
   readonly #exitWaiters: { link: ShardLink; resolve: () => void }[] = []
 
+  /** The thread that alone changes manifests. */
+  get settler(): SettlerThread {
+    return this.#settler
+  }
+
   /** Counters of all shards that run, by shard. */
   counters(): { shard: number; counters: ShardLink['counters'] }[] {
     return this.links().map(link => ({ shard: link.shard, counters: link.counters }))
@@ -240,6 +254,7 @@ export class ShardSet {
         firstSlotBytes: settings.journalFirstSlotBytes,
         fillAheadBytes: settings.journalFillAheadBytes,
         settling: settings.settling,
+        cleaning: { intervalMs: settings.retentionCheckIntervalMs, segmentMs: settings.segmentMs },
         flushEveryRecords: settings.flushEveryRecords,
         flushIntervalMs: settings.flushIntervalMs,
         faults: faultsOf(shard, state.startCount++ === 0)

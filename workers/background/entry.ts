@@ -1,26 +1,28 @@
 /**
- * Entry of a background thread: one job at a time, named by its task. It writes no log and decides nothing; what it throws
+ * Entry of a background thread: one job at a time, named by its task. It decides nothing and writes only files that nobody reads yet; what it throws
  * is a bug and fails that job alone. Kept between jobs: the tables of the scanner.
  */
 import { assert } from '../../src/base/assert.ts'
-import type { BackgroundJobs, JobHandlers, Task } from '../../src/background/jobs.ts'
+import type { BackgroundJobs, JobHandlers, MaintenanceJobs, Task } from '../../src/background/jobs.ts'
 import { moved } from '../../src/background/moved.ts'
 import { ProduceScanner } from '../../src/wire/json/produce-scanner.ts'
+import { runCompactPartition } from './compact-partition.ts'
 import { scanProduce } from './scan-produce.ts'
 
 const scanner = new ProduceScanner()
 
-const handlers: JobHandlers<BackgroundJobs> = {
+const handlers: JobHandlers<BackgroundJobs & MaintenanceJobs> = {
   scanProduce: value => {
     const result = scanProduce(scanner, value)
     return result.kind === 'scanned' && result.memory !== null ? moved(result, [result.memory]) : result
-  }
+  },
+  compactPartition: runCompactPartition
 }
 
 /** Called by the pool. @throws whatever the job throws. */
 export function run({ job, value }: Task): unknown {
   assert(Object.hasOwn(handlers, job), 'a background job must be one that this entry knows')
   // Structured clone keeps the shape that the typed side of the pool sent.
-  const handler = handlers[job as keyof BackgroundJobs] as (value: unknown) => unknown
+  const handler = handlers[job as keyof typeof handlers] as (value: unknown) => unknown
   return handler(value)
 }

@@ -6,16 +6,23 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { systemClock } from '../../src/base/clock.ts'
 import { DiskError, type Disk } from '../../src/disk/disk.ts'
 import { commitManifest, loadManifest } from '../../src/log/manifest-file.ts'
-import type { Manifest } from '../../src/log/manifest.ts'
+import type { Manifest, ManifestPartition } from '../../src/log/manifest.ts'
 import { SettleMemory } from '../../src/log/settle/output.ts'
 import { changeOf, type PartitionChange } from '../../src/log/settle/partition-change.ts'
+import { replaceSegments, type Replacement } from '../../src/log/settle/replace.ts'
 import { removeDue } from '../../src/log/settle/removals.ts'
 import { settle, type HandlePlace, type SettleResult } from '../../src/log/settle/settle.ts'
 import { BrokerError } from '../../src/model/errors.ts'
-import { packMessage } from '../../src/wire/msgpack.ts'
-import type { SettlerJob, SettlerReply, ShardPlace, TopicPlace } from '../../src/wire/shard/settle.ts'
+import { packMessage, unpackMessage } from '../../src/wire/msgpack.ts'
+import type {
+  CompactablePartition,
+  SettlerJob,
+  SettlerReply,
+  ShardPlace,
+  TopicPlace
+} from '../../src/wire/shard/settle.ts'
 
-export type ManifestJob = Extract<SettlerJob, { kind: 'settle' | 'sweep' }>
+export type ManifestJob = Extract<SettlerJob, { kind: 'settle' | 'sweep' | 'find-compactable' | 'replace' }>
 
 /** Partitions and segments of one message to a shard: so many are taken in within about a millisecond. */
 const PART_SEGMENTS = 500
@@ -27,6 +34,8 @@ export class ManifestDesk {
   readonly #reply: (message: SettlerReply) => void
   readonly #isCancelled: (shard: number) => boolean
   readonly #manifests = new Map<number, Manifest>()
+  /** Generation of each handle that its shard was told: a change is told against it, anything else whole. */
+  readonly #told = new Map<number, number>()
   /** Made at the first job: a thread that only fills slots needs none. */
   #memory: SettleMemory | null = null
   /** Shard whose job runs; −1: none. */
@@ -41,6 +50,7 @@ export class ManifestDesk {
   /** The shard starts anew: its manifest is read when it is next needed. */
   forget(shard: number): void {
     this.#manifests.delete(shard)
+    this.#told.clear()
   }
 
   /** Runs a job to its end, in turns. Refusals of the disk are answers; only bugs are thrown. */
@@ -49,13 +59,12 @@ export class ManifestDesk {
     this.running = shard
     try {
       if (job.kind === 'settle') await this.#settle(job)
-      else this.#sweep(job.place)
+      else if (job.kind === 'replace') this.#replace(job)
+      else if (job.kind === 'sweep') this.#sweep(job.place)
+      else this.#findCompactable(job)
     } catch (error) {
-      this.#manifests.delete(shard)
-      const problem = problemOf(error)
-      const isFull = error instanceof DiskError && (error.code === 'ENOSPC' || error.code === 'EDQUOT')
-      if (job.kind === 'settle') this.#reply({ kind: 'settle-failed', shard, problem, isFull })
-      else this.#reply({ kind: 'swept', shard, removed: 0, nextRemovalMs: null, problem })
+      this.forget(shard)
+      this.#reply(failureOf(job, error))
     } finally {
       this.running = -1
     }
@@ -90,16 +99,53 @@ export class ManifestDesk {
 
   #report(before: Manifest, result: SettleResult, milliseconds: number): void {
     const { shard } = before
-    // A shard that was never told of an earlier commit is told of everything.
-    const changes = result.changed.map(now =>
-      changeOf(result.isWhole ? undefined : before.partitions.get(now.handle), now)
-    )
+    const changes = result.changed.map(now => this.#changeOf(result.isWhole ? undefined : before, now, false))
     for (const part of partsOf(changes)) this.#reply({ kind: 'settled-part', shard, changes: part })
     const { manifest, readBytes, writtenBytes, damagedRuns, isDirect } = result
     const unused = result.unused.slice(0, UNUSED_MAX)
     const report = { readBytes, writtenBytes, damagedRuns, isDirect, unused, milliseconds }
     const nextRemovalMs = nextRemovalOf(manifest)
     this.#reply({ kind: 'settled', shard, report: { ...report, sequence: manifest.settledSequence, nextRemovalMs } })
+  }
+
+  #replace({ place, replacement, graceMs }: Extract<ManifestJob, { kind: 'replace' }>): void {
+    const { shard } = place
+    const before = this.#manifest(place)
+    const wanted = unpackMessage(Buffer.from(replacement), 0, replacement.length) as Replacement
+    const done = replaceSegments({ ...place, disk: this.#disk }, before, wanted, {
+      nowMs: systemClock.nowMs(),
+      graceMs
+    })
+    const after = done?.manifest ?? before
+    this.#manifests.set(shard, after)
+    const partition = done?.manifest.partitions.get(wanted.handle)
+    if (partition !== undefined) {
+      const changes = packMessage([this.#changeOf(before, partition, true)])
+      this.#reply({ kind: 'settled-part', shard, changes })
+    }
+    const unused = (done?.unused ?? []).slice(0, UNUSED_MAX)
+    const nextRemovalMs = nextRemovalOf(after)
+    this.#reply({ kind: 'replaced', shard, isCommitted: done !== null, unused, nextRemovalMs, problem: null })
+  }
+
+  #findCompactable({ place, topics }: Extract<ManifestJob, { kind: 'find-compactable' }>): void {
+    const { partitions } = this.#manifest(place)
+    const found: CompactablePartition[] = []
+    for (const { firstHandle, partitionCount, dirtyShareMin } of topics) {
+      for (let handle = firstHandle; handle < firstHandle + partitionCount; handle++) {
+        const partition = partitions.get(handle)
+        if (partition === undefined || dirtyShareOf(partition) < dirtyShareMin) continue
+        found.push({ handle, key: sealedKeyOf(partition), partition: packMessage(partition) })
+      }
+    }
+    this.#reply({ kind: 'compactable', shard: place.shard, partitions: found, problem: null })
+  }
+
+  #changeOf(before: Manifest | undefined, now: ManifestPartition, isCompaction: boolean): PartitionChange {
+    const old = before?.partitions.get(now.handle)
+    const isKnown = old !== undefined && this.#told.get(now.handle) === old.generation
+    this.#told.set(now.handle, now.generation)
+    return changeOf(isKnown ? old : undefined, now, isCompaction)
   }
 
   #sweep(place: ShardPlace): void {
@@ -156,6 +202,44 @@ function placeOf(topics: readonly TopicPlace[], handle: number): HandlePlace {
   }
   if (topic.directory === null) return { kind: 'dropped' }
   return { kind: 'kept', directory: `${topic.directory}/${handle - topic.firstHandle}` }
+}
+
+/** Share of the sealed bytes that no compaction has gone over; −1: nothing is sealed. */
+function dirtyShareOf({ segments, startOffset }: ManifestPartition): number {
+  let all = 0
+  let dirty = 0
+  let count = 0
+  for (const { isSealed, nextOffset, bytes, compaction } of segments) {
+    if (!isSealed || nextOffset <= startOffset) continue
+    count++
+    all += bytes
+    if (compaction === 0) dirty += bytes
+  }
+  if (count === 0) return -1
+  return all === 0 ? 0 : dirty / all
+}
+
+function sealedKeyOf({ segments }: ManifestPartition): string {
+  const sealed = segments.filter(({ isSealed }) => isSealed)
+  const last = sealed.at(-1)
+  return `${sealed.length}:${sealed[0]?.baseOffset}:${last?.nextOffset}:${last?.compaction}`
+}
+
+function failureOf(job: ManifestJob, error: unknown): SettlerReply {
+  const { shard } = job.place
+  const problem = problemOf(error)
+  switch (job.kind) {
+    case 'settle': {
+      const isFull = error instanceof DiskError && (error.code === 'ENOSPC' || error.code === 'EDQUOT')
+      return { kind: 'settle-failed', shard, problem, isFull }
+    }
+    case 'replace':
+      return { kind: 'replaced', shard, isCommitted: false, unused: [], nextRemovalMs: null, problem }
+    case 'sweep':
+      return { kind: 'swept', shard, removed: 0, nextRemovalMs: null, problem }
+    case 'find-compactable':
+      return { kind: 'compactable', shard, partitions: null, problem }
+  }
 }
 
 function nextRemovalOf({ removals }: Manifest): number | null {

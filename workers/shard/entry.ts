@@ -12,6 +12,7 @@ import { Bell, Doorbell } from '../../src/ring/bell.ts'
 import { CommitCell } from '../../src/ring/commit-cell.ts'
 import { RingConsumer, RingProducer } from '../../src/ring/spsc-ring.ts'
 import type { ShardStart } from '../../src/wire/shard/start.ts'
+import { Cleaning } from './cleaning.ts'
 import { ShardLoop } from './loop.ts'
 import { ProduceGroup } from './produce-group.ts'
 import { ReadQueue } from './read-queue.ts'
@@ -56,6 +57,16 @@ function runShard(start: ShardStart): void {
     flushIntervalMs: start.flushIntervalMs,
     monotonicMs
   })
+  const cleaning = new Cleaning({
+    log,
+    settling,
+    replies,
+    counters,
+    settings: start.cleaning,
+    monotonicMs,
+    nowMs: systemClock.nowMs,
+    finishGroup: () => group.finish()
+  })
   const reads = new ReadQueue(log, new RingConsumer(rings.reads), replies, { counters, monotonicMs })
   new ShardLoop({
     log,
@@ -64,6 +75,7 @@ function runShard(start: ShardStart): void {
     control: new RingConsumer(rings.control),
     group,
     settling,
+    cleaning,
     reads,
     replies,
     counters,

@@ -13,6 +13,7 @@ import { counterIndex } from '../../src/wire/shard/counters.ts'
 import type { ControlMessage } from '../../src/wire/shard/messages.ts'
 import type { ProduceGroup } from './produce-group.ts'
 import type { ReadQueue } from './read-queue.ts'
+import type { Cleaning } from './cleaning.ts'
 import type { ReplyWriter } from './reply-writer.ts'
 import type { Settling } from './settling.ts'
 
@@ -33,6 +34,7 @@ export interface LoopParts {
   readonly control: RingConsumer
   readonly group: ProduceGroup
   readonly settling: Settling
+  readonly cleaning: Cleaning
   readonly reads: ReadQueue
   readonly replies: ReplyWriter
   readonly counters: Float64Array
@@ -68,6 +70,7 @@ export class ShardLoop {
       replies.flush()
       const hasReads = reads.run(onRoom)
       if (group.syncDueMs <= monotonicMs()) group.syncNow()
+      this.#clean()
       settling.turn(hadGroup)
       this.#reportSlots()
       this.#askForSlots()
@@ -80,10 +83,41 @@ export class ShardLoop {
 
   /** Until the nearest deadline. */
   #sleepMs(): number {
-    const { group, settling, monotonicMs } = this.#parts
-    const dueMs = Math.min(group.syncDueMs, settling.dueMs) - monotonicMs()
+    const { group, settling, cleaning, monotonicMs } = this.#parts
+    const dueMs = Math.min(group.syncDueMs, settling.dueMs, cleaning.dueMs) - monotonicMs()
     const { holdMs } = settling
     return Math.max(0, Math.min(SLEEP_MS_MAX, dueMs, holdMs > 0 ? holdMs : SLEEP_MS_MAX))
+  }
+
+  /** A failed sync in retention ends the shard as any other does. */
+  #clean(): void {
+    const { cleaning, group } = this.#parts
+    try {
+      cleaning.turn()
+    } catch (error) {
+      throw group.poison(error)
+    }
+  }
+
+  #settleAll(id: number): void {
+    const { group, settling } = this.#parts
+    try {
+      group.finish()
+      settling.settleAll(id)
+    } catch (error) {
+      throw group.poison(error)
+    }
+  }
+
+  #runRetention(id: number): void {
+    const { cleaning, group, replies } = this.#parts
+    try {
+      const refusal = cleaning.run()
+      if (refusal === null) replies.acknowledge(id)
+      else replies.fail(id, 'DISK_FULL', {}, 'no')
+    } catch (error) {
+      throw group.poison(error)
+    }
   }
 
   /** @returns false when told to stop. */
@@ -136,6 +170,15 @@ export class ShardLoop {
         this.#askedBytes -= message.bytes
         assert(this.#askedBytes >= 0, 'slots fail only when asked for')
         break
+      case 'run-retention':
+        this.#runRetention(message.id)
+        return true
+      case 'settle-all':
+        this.#settleAll(message.id)
+        return true
+      case 'files-unused':
+        settling.forgetFiles(message.paths)
+        break
       case 'settled-part':
         settling.takePart()
         break
@@ -143,7 +186,7 @@ export class ShardLoop {
         settling.finish(message.report)
         break
       case 'settle-failed':
-        settling.fail(message.problem)
+        settling.fail(message.problem, message.isFull)
         break
       case 'stop':
         this.#stop(message.id)

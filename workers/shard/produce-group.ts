@@ -258,7 +258,7 @@ export class ProduceGroup {
       `${code} in the writer thread of the journal`
     )
     log.abandonHandedOver(error)
-    if (!isPassing(error)) throw this.#poison(error)
+    if (!isPassing(error)) throw this.poison(error)
     log.release()
     this.#refuse(error)
     this.#freeRing()
@@ -285,7 +285,7 @@ export class ProduceGroup {
       this.#options.log.prepare()
       return true
     } catch (error) {
-      if (!isPassing(error)) throw this.#poison(error)
+      if (!isPassing(error)) throw this.poison(error)
       this.#options.log.encoder.rollback()
       this.#refuse(error)
       this.#freeRing()
@@ -300,7 +300,7 @@ export class ProduceGroup {
       return log.write(index)
     } catch (error) {
       // A short write leaves no trailer, so the group can never be taken for a whole one: nothing was written.
-      if (!isPassing(error)) throw this.#poison(error)
+      if (!isPassing(error)) throw this.poison(error)
       this.#abandonGroup()
       this.#refuse(error)
       return -1
@@ -312,7 +312,7 @@ export class ProduceGroup {
     try {
       this.#options.log.abandonGroup()
     } catch (error) {
-      throw this.#poison(error)
+      throw this.poison(error)
     }
   }
 
@@ -336,13 +336,14 @@ export class ProduceGroup {
     try {
       log.sync()
     } catch (error) {
-      throw this.#poison(error)
+      throw this.poison(error)
     }
     counters[counterIndex.syncNs]! += (monotonicMs() - startMs) * 1e6
     counters[counterIndex.syncs]! += 1
   }
 
-  #poison(error: unknown): ShardPoisoned | Error {
+  /** Fails what is under way. @returns what to throw: the thread ends. */
+  poison(error: unknown): ShardPoisoned | Error {
     if (!(error instanceof DiskError)) return error instanceof Error ? error : new Error(String(error))
     const { replies, shard } = this.#options
     this.#failAll('WRITE_FAILED', { shard }, 'unknown')

@@ -8,7 +8,6 @@
  */
 import { receiveMessageOnPort, type MessagePort } from 'node:worker_threads'
 import { assert } from '../../src/base/assert.ts'
-import type { ManifestPartition } from '../../src/log/manifest.ts'
 import { applyChange, type PartitionChange } from '../../src/log/settle/partition-change.ts'
 import type { ShardLog } from '../../src/log/shard-log.ts'
 import { unpackMessage } from '../../src/wire/msgpack.ts'
@@ -55,6 +54,8 @@ export class Settling {
   #hasDropped = false
   /** Sealed slots are settled at once, the open one included. */
   #isForced = false
+  /** Who waits until slots up to a sequence are settled. */
+  #waiting: { readonly id: number; readonly sequence: number }[] = []
   #rate = FIRST_RATE
   #freeAtMs = 0
   /** Produce is not held any more: the shard stops. */
@@ -70,15 +71,29 @@ export class Settling {
     this.#hasDropped = true
   }
 
-  /** Everything written so far is settled as soon as can be. Between groups. @throws DiskError */
-  settleAll(): void {
-    if (this.#parts.log.hasOpenGroups) this.#parts.log.sealOpenSlot()
+  /**
+   * Everything written so far is settled as soon as can be. Between groups.
+   * @param id of the control message that is answered when it is done. @throws DiskError
+   */
+  settleAll(id: number): void {
+    const { log, replies } = this.#parts
+    if (log.hasOpenGroups) log.sealOpenSlot()
+    const last = log.sealedSlots.at(-1)
+    if (last === undefined) replies.acknowledge(id)
+    else this.#waiting.push({ id, sequence: last.sequence })
     this.#isForced = true
   }
 
-  /** True if nothing sealed is left, and no job runs. */
-  get isDone(): boolean {
-    return !this.#isAsked && this.#parts.log.sealedSlots.length === 0
+  #answerWaiting(sequence: number): void {
+    const { replies } = this.#parts
+    for (const { id } of this.#waiting.filter(waiting => waiting.sequence <= sequence)) replies.acknowledge(id)
+    this.#waiting = this.#waiting.filter(waiting => waiting.sequence > sequence)
+    this.#isForced = this.#waiting.length > 0
+  }
+
+  /** Files are about to go: whoever has them open closes them. */
+  forgetFiles(paths: readonly string[]): void {
+    for (const path of paths) this.#parts.log.window.settled.forget(path)
   }
 
   /** Looked at in every turn. @param hadGroup the turn wrote something. */
@@ -131,12 +146,14 @@ export class Settling {
     const received = receiveMessageOnPort(changes) as { message: Uint8Array } | undefined
     assert(received !== undefined, 'changes are posted before the message that names them')
     const bytes = Buffer.from(received.message)
-    const adopted: ManifestPartition[] = []
     for (const change of unpackMessage(bytes, 0, bytes.length) as PartitionChange[]) {
       const known = log.table.logOf(change.partition.handle)
-      if (known !== undefined) adopted.push(applyChange(known.settled, change))
+      // Its topic was deleted meanwhile.
+      if (known === undefined) continue
+      const partition = applyChange(known.settled, change)
+      if (change.isCompaction) log.adoptCompacted(partition)
+      else log.adopt([partition])
     }
-    log.adopt(adopted)
   }
 
   /** The job is committed and all of it adopted. */
@@ -145,8 +162,8 @@ export class Settling {
     this.#isAsked = false
     this.#failures = 0
     log.freeSlots(report.sequence)
-    for (const path of report.unused) log.window.settled.forget(path)
-    if (log.sealedSlots.length === 0) this.#isForced = false
+    this.forgetFiles(report.unused)
+    this.#answerWaiting(report.sequence)
     if (this.#askedBytes > 0 && report.milliseconds > 0) {
       this.#rate += RATE_WEIGHT * (this.#askedBytes / report.milliseconds - this.#rate)
     }
@@ -164,7 +181,7 @@ export class Settling {
   }
 
   /** Nothing was committed: it is tried again. */
-  fail(problem: string): void {
+  fail(problem: string, isFull: boolean): void {
     const { counters, replies, monotonicMs } = this.#parts
     this.#isAsked = false
     this.#hasDropped = true
@@ -172,6 +189,16 @@ export class Settling {
     this.#failures++
     this.#retryAtMs = monotonicMs() + waitMs
     counters[counterIndex.settleFailures]! += 1
+    for (const { id } of this.#waiting.splice(0)) {
+      if (isFull) replies.fail(id, 'DISK_FULL', {}, 'no')
+      else
+        replies.fail(
+          id,
+          'OVERLOADED',
+          { what: 'settling the journal, which the disk refuses', limit: 'the disk' },
+          'no'
+        )
+    }
     replies.log('warn', 'sealed slots could not be settled; it is tried again', { cause: problem, waitMs })
   }
 

@@ -10,9 +10,25 @@ export function listProducers(exchange: Exchange): null {
 
 /** `DELETE /admin/producers/:id`: 204 without a body. */
 export function forgetProducer(exchange: Exchange): null {
-  exchange.services.broker.forgetProducer(exchange.name).then(
+  answerEmpty(exchange, exchange.services.broker.forgetProducer(exchange.name))
+  return null
+}
+
+/** `POST /admin/run-retention`: 204 once what has had its time cannot be read any more. */
+export function runRetention(exchange: Exchange): null {
+  answerEmpty(exchange, exchange.services.broker.runRetention())
+  return null
+}
+
+/** `POST /admin/run-compaction`: 204 after the pass. */
+export function runCompaction(exchange: Exchange): null {
+  answerEmpty(exchange, exchange.services.broker.runCompaction())
+  return null
+}
+
+function answerEmpty(exchange: Exchange, done: Promise<void>): void {
+  done.then(
     () => exchange.guard(() => exchange.sendEmpty(204)),
     (error: unknown) => exchange.refuse(error)
   )
-  return null
 }

@@ -2,7 +2,7 @@
  * The one table of HTTP routes. Both engines, the documentation and its test read it. Main thread.
  */
 import type { BodySink } from './engine.ts'
-import { forgetProducer, listProducers } from './admin-routes.ts'
+import { forgetProducer, listProducers, runCompaction, runRetention } from './admin-routes.ts'
 import { consume } from './consume-exchange.ts'
 import type { Exchange } from './exchange.ts'
 import { produce } from './produce-exchange.ts'
@@ -43,6 +43,8 @@ export const routes: readonly Route[] = [
   route('POST', '/topics/:name/produce', produce, 'Append records; answered when they are on disk.'),
   route('GET', '/topics/:name/consume', consume, 'Read a partition from an offset.'),
   route('GET', '/admin/producers', listProducers, 'Idempotent producers, and what each sent last to which partition.'),
+  route('POST', '/admin/run-retention', runRetention, 'Drop at once the segments that have had their time.'),
+  route('POST', '/admin/run-compaction', runCompaction, 'Compact at once every topic whose policy says so.'),
   route('DELETE', '/admin/producers/:id', forgetProducer, 'Forget one: its next use starts afresh.'),
   route('GET', '/healthz', healthz, 'The process lives; with the number of topics.'),
   route('GET', '/readyz', readyz, 'The broker serves requests.')

@@ -12,11 +12,18 @@ export interface PartitionChange {
   readonly droppedSegments: number
   readonly keptSegments: number
   readonly partition: ManifestPartition
+  /** Sealed segments were made anew: what the shard counts follows. */
+  readonly isCompaction: boolean
 }
 
 /** @param old undefined: the shard may know nothing of the partition. */
-export function changeOf(old: ManifestPartition | undefined, now: ManifestPartition): PartitionChange {
-  if (old === undefined) return { baseGeneration: -1, droppedSegments: 0, keptSegments: 0, partition: now }
+export function changeOf(
+  old: ManifestPartition | undefined,
+  now: ManifestPartition,
+  isCompaction = false
+): PartitionChange {
+  if (old === undefined)
+    return { baseGeneration: -1, droppedSegments: 0, keptSegments: 0, partition: now, isCompaction: true }
   const first = now.segments[0]
   let dropped = first === undefined ? old.segments.length : old.segments.indexOf(first)
   if (dropped < 0) dropped = old.segments.length
@@ -26,7 +33,8 @@ export function changeOf(old: ManifestPartition | undefined, now: ManifestPartit
     baseGeneration: old.generation,
     droppedSegments: dropped,
     keptSegments: kept,
-    partition: { ...now, segments: now.segments.slice(kept) }
+    partition: { ...now, segments: now.segments.slice(kept) },
+    isCompaction
   }
 }
 

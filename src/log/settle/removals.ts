@@ -18,18 +18,23 @@ export function unusedFiles(manifest: Manifest, partitions: ReadonlyMap<number, 
       if (!hasOwnFiles(segment) || kept.has(nameOf(segment))) continue
       for (const kind of segmentFileKinds) paths.push(segmentPath(old.directory, segment, kind))
     }
-    if (now === undefined) paths.push(old.directory, dirname(old.directory))
-    else {
-      const directories = new Set(old.segments.map(segment => segmentDirectory(old.directory, segment)))
-      for (const segment of now.segments) directories.delete(segmentDirectory(old.directory, segment))
-      directories.delete(old.directory)
-      paths.push(...directories)
-    }
+    const directories = new Set(old.segments.map(segment => segmentDirectory(old.directory, segment)))
+    directories.add(old.directory)
+    if (now === undefined) directories.add(dirname(old.directory))
+    else directories.delete(old.directory)
+    for (const segment of now?.segments ?? []) directories.delete(segmentDirectory(old.directory, segment))
+    paths.push(...directories)
   }
   const packs = packsOf(manifest.partitions.values())
   for (const pack of packsOf(partitions.values())) packs.delete(pack)
   for (const pack of packs) paths.push(packPath(manifest.shard, pack))
-  return [...new Set(paths)]
+  return [...new Set(paths)].sort(byOrderOfRemoval)
+}
+
+/** Files before directories, inner directories before outer ones. */
+function byOrderOfRemoval(a: string, b: string): number {
+  if (isFile(a) !== isFile(b)) return isFile(a) ? -1 : 1
+  return b.split('/').length - a.split('/').length
 }
 
 /** Numbers of the pack files in which something of those partitions lies. */

@@ -31,7 +31,10 @@ export const shardCounters = [
   'settleWrittenBytes',
   'settleMs',
   'settleBuffered',
-  'heldMs'
+  'heldMs',
+  'retentionSegments',
+  'retentionBytes',
+  'retentionFailing'
 ] as const
 export type ShardCounter = (typeof shardCounters)[number]
 

@@ -5,6 +5,7 @@
  * A record travels in the ring layout of model/requests.ts.
  */
 import type { Written } from '../../model/errors.ts'
+import type { CleanupPolicy } from '../../model/topic.ts'
 import type { SettleReport, SettleWish } from './settle.ts'
 
 /**
@@ -76,6 +77,15 @@ export interface ShardTopic {
   readonly firstHandle: number
   readonly partitionCount: number
   readonly segmentBytes: number
+  /** Absent: nothing is ever dropped. */
+  readonly retention?: TopicRetention
+}
+
+/** What is dropped when, as configured; null: no limit. */
+export interface TopicRetention {
+  readonly retentionMs: number | bigint | null
+  readonly retentionBytes: number | bigint | null
+  readonly cleanupPolicy: CleanupPolicy
 }
 
 /** Control lane. `id` is answered by an ACK, or by FAILED. */
@@ -100,6 +110,12 @@ export type ControlMessage =
   | { readonly kind: 'producers-forgotten'; readonly id: number; readonly numbers: readonly number[] }
   /** All topics are opened: the shard answers with an `unclaimed` event if it holds data of others (V4). */
   | { readonly kind: 'opened'; readonly id: number }
+  /** A retention pass: acknowledged when start offsets have moved, durably. */
+  | { readonly kind: 'run-retention'; readonly id: number }
+  /** Files that the settler is about to remove, relative to the data directory. */
+  | { readonly kind: 'files-unused'; readonly id: number; readonly paths: readonly string[] }
+  /** All that was written so far is to be settled: acknowledged when it is. */
+  | { readonly kind: 'settle-all'; readonly id: number }
   /** Ends the thread after what is in progress: seals the open slot, then acknowledges. */
   | { readonly kind: 'stop'; readonly id: number }
 

@@ -50,10 +50,31 @@ export type SettlerJob =
       readonly topics: readonly TopicPlace[]
       readonly graceMs: number
     }
+  /** Answers with partitions of these topics that have sealed segments to compact. */
+  | { readonly kind: 'find-compactable'; readonly place: ShardPlace; readonly topics: readonly CompactedTopic[] }
+  /** Puts what a compaction made into the manifest. @property replacement packed (log/settle/replace). */
+  | { readonly kind: 'replace'; readonly place: ShardPlace; readonly replacement: Uint8Array; readonly graceMs: number }
   /** Removes files that are due; what was committed before is adopted. */
   | { readonly kind: 'sweep'; readonly place: ShardPlace }
   /** The shard died: its jobs end, and its manifest is read anew next time. Answered. */
   | { readonly kind: 'cancel'; readonly shard: number }
+
+/** A topic to be compacted. */
+export interface CompactedTopic {
+  readonly firstHandle: number
+  readonly partitionCount: number
+  /** Share of its sealed bytes that were never compacted, from which on a partition is. 0: any. */
+  readonly dirtyShareMin: number
+}
+
+/** A partition with sealed segments. */
+export interface CompactablePartition {
+  readonly handle: number
+  /** Says which sealed segments it has: the same as before, nothing is new. */
+  readonly key: string
+  /** The partition of the manifest, packed. */
+  readonly partition: Uint8Array
+}
 
 /** What a settle job came to. */
 export interface SettleReport {
@@ -83,6 +104,22 @@ export type SettlerReply =
   /** Some of the partitions that changed, packed (log/settle/partition-change). */
   | { readonly kind: 'settled-part'; readonly shard: number; readonly changes: Uint8Array }
   | { readonly kind: 'settled'; readonly shard: number; readonly report: SettleReport }
+  /** @property partitions packed, one by one; null: the manifest could not be read. */
+  | {
+      readonly kind: 'compactable'
+      readonly shard: number
+      readonly partitions: readonly CompactablePartition[] | null
+      readonly problem: string | null
+    }
+  /** A replacement ended. false: the partition is another by now. */
+  | {
+      readonly kind: 'replaced'
+      readonly shard: number
+      readonly isCommitted: boolean
+      readonly unused: readonly string[]
+      readonly nextRemovalMs: number | null
+      readonly problem: string | null
+    }
   | { readonly kind: 'settle-failed'; readonly shard: number; readonly problem: string; readonly isFull: boolean }
   | {
       readonly kind: 'swept'

@@ -16,6 +16,7 @@ export interface ShardStart {
   readonly firstSlotBytes: number
   readonly fillAheadBytes: number
   readonly settling: SettlingSettings
+  readonly cleaning: CleaningSettings
   readonly flushEveryRecords: number
   readonly flushIntervalMs: number
   readonly rings: ShardRings
@@ -37,6 +38,14 @@ export interface SettlingSettings {
   readonly idleMs: number
   /** A sealed slot is settled after it at the latest. */
   readonly ageMs: number
+}
+
+/** When a shard drops what has had its time. */
+export interface CleaningSettings {
+  /** Between two retention passes. */
+  readonly intervalMs: number
+  /** Age at which a segment ends however small it is. */
+  readonly segmentMs: number
 }
 
 /** Shared memory of one incarnation of a shard. */

@@ -172,6 +172,14 @@ export class FakeBroker implements Broker {
     return Promise.reject(new BrokerError('ROUTE_NOT_FOUND', { path: 'listProducers' }))
   }
 
+  runRetention(): Promise<void> {
+    return Promise.resolve()
+  }
+
+  runCompaction(): Promise<void> {
+    return Promise.resolve()
+  }
+
   forgetProducer(): Promise<never> {
     return Promise.reject(new BrokerError('ROUTE_NOT_FOUND', { path: 'forgetProducer' }))
   }

@@ -164,6 +164,14 @@ export class FakeBroker implements Broker {
     return this.producers
   }
 
+  runRetention(): Promise<void> {
+    return Promise.resolve()
+  }
+
+  runCompaction(): Promise<void> {
+    return Promise.resolve()
+  }
+
   async forgetProducer(id: string): Promise<void> {
     const index = this.producers.findIndex(producer => producer.id === id)
     if (index < 0) throw new BrokerError('PRODUCER_NOT_FOUND', { producer: id })

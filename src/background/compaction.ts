@@ -1,0 +1,26 @@
+/** What a compaction job is given and what it answers: manifest shapes travel packed, only log/ looks into them. */
+
+export interface CompactPartitionValue {
+  /** Absolute. */
+  readonly dataDirectory: string
+  readonly shard: number
+  /** A partition of the manifest, packed. */
+  readonly partition: Uint8Array
+  /** Null: tombstones are never dropped. */
+  readonly tombstoneRetentionMs: number | bigint | null
+  readonly segmentBytes: number
+  readonly mapBytes: number
+  /** Unix ms. */
+  readonly nowMs: number
+}
+
+export interface CompactPartitionResult {
+  /** Packed (log/settle/replace); null: nothing changed, or there is a problem. */
+  readonly replacement: Uint8Array | null
+  readonly recordsRead: number
+  readonly recordsDropped: number
+  readonly bytesRead: number
+  readonly bytesWritten: number
+  /** Why it could not be done, in words for the log; null: it was. */
+  readonly problem: string | null
+}

@@ -1,0 +1,79 @@
+/**
+ * Puts compacted segments in the place of those that they were made of: one commit of the manifest. Settler thread.
+ */
+import { DiskError, type Disk } from '../../disk/disk.ts'
+import { commitManifest } from '../manifest-file.ts'
+import type { Manifest, ManifestPartition, ManifestSegment } from '../manifest.ts'
+import { unusedFiles } from './removals.ts'
+
+export interface Replacement {
+  readonly handle: number
+  readonly inputs: readonly ManifestSegment[]
+  readonly outputs: readonly ManifestSegment[]
+  /** Files of the outputs, and where they belong; relative to the data directory. */
+  readonly directory: { readonly from: string; readonly to: string } | null
+}
+
+export interface ReplacePlace {
+  readonly disk: Disk
+  readonly dataDirectory: string
+  readonly journalDirectory: string
+}
+
+/**
+ * @returns the manifest after the commit, or null: the partition has other segments by now, and what was made of the old
+ * ones is of no use (S2). @throws DiskError: nothing counts, unless it is of the point manifest.directory-sync.
+ */
+export function replaceSegments(
+  place: ReplacePlace,
+  manifest: Manifest,
+  replacement: Replacement,
+  { nowMs, graceMs }: { readonly nowMs: number; readonly graceMs: number }
+): { readonly manifest: Manifest; readonly unused: readonly string[] } | null {
+  const { handle, inputs, outputs, directory } = replacement
+  const old = manifest.partitions.get(handle)
+  const first = inputs[0]
+  if (old === undefined || first === undefined) return null
+  const from = old.segments.findIndex(segment => isSame(segment, first))
+  const isThere = from >= 0 && inputs.every((input, i) => isSameOrNone(old.segments[from + i], input))
+  if (!isThere) return null
+  const kept = outputs.map(output => inputs.findIndex(input => isSame(input, output)))
+  const middle = outputs.map((output, i) => {
+    const at = kept[i] ?? -1
+    return at < 0 ? output : (old.segments[from + at] as ManifestSegment)
+  })
+  const partition: ManifestPartition = {
+    ...old,
+    generation: old.generation + 1,
+    segments: [...old.segments.slice(0, from), ...middle, ...old.segments.slice(from + inputs.length)]
+  }
+  if (directory !== null) moveIn(place, directory)
+  const partitions = new Map(manifest.partitions).set(handle, partition)
+  const unused = unusedFiles(manifest, partitions)
+  const removals = [...manifest.removals, ...unused.map(path => ({ path, dueMs: nowMs + graceMs }))]
+  const after = { ...manifest, commit: manifest.commit + 1, partitions, removals }
+  commitManifest(place.disk, place.journalDirectory, after)
+  return { manifest: after, unused }
+}
+
+/** The files get the name under which the manifest will know them, durably. */
+function moveIn(place: ReplacePlace, { from, to }: { readonly from: string; readonly to: string }): void {
+  const { disk, dataDirectory } = place
+  const target = `${dataDirectory}/${to}`
+  if (disk.exists(target)) throw new DiskError('EEXIST', 'segment.rename', `${target} is there already`)
+  disk.rename('segment.rename', `${dataDirectory}/${from}`, target)
+  disk.syncDirectory('segment.directory-sync', target.slice(0, target.lastIndexOf('/')))
+}
+
+function isSameOrNone(segment: ManifestSegment | undefined, other: ManifestSegment): boolean {
+  return segment !== undefined && isSame(segment, other)
+}
+
+function isSame(a: ManifestSegment, b: ManifestSegment): boolean {
+  return (
+    a.baseOffset === b.baseOffset &&
+    a.nextOffset === b.nextOffset &&
+    a.compaction === b.compaction &&
+    a.bytes === b.bytes
+  )
+}

@@ -1,0 +1,153 @@
+/** Retention and compaction of a running broker, over HTTP: what goes, what stays, and that it stays gone. */
+import assert from 'node:assert/strict'
+import { existsSync, readdirSync } from 'node:fs'
+import type { TestContext } from 'node:test'
+import { startBroker, waitFor, type TestBroker } from '../support/broker.ts'
+import { HttpApi, onBothEngines, onEveryVariant } from '../support/http-api.ts'
+
+const flags = { '--segment-delete-grace': '10ms' }
+
+async function fill(api: HttpApi, topic: string, from: number, count: number, bytes = 200): Promise<void> {
+  for (let i = from; i < from + count; i++) {
+    await api.produce(topic, [{ key: `k${i % 5}`, value: `${i}:`.padEnd(bytes, 'x'), partition: 0 }])
+  }
+}
+
+async function restarted(t: TestContext, broker: TestBroker): Promise<HttpApi> {
+  await broker.stop()
+  const { dataDir } = broker
+  return new HttpApi((await startBroker(t, { dataDir, flags })).url)
+}
+
+function numbersOf(records: readonly { value: string }[]): number[] {
+  return records.map(({ value }) => Number(value.split(':')[0]))
+}
+
+onEveryVariant(
+  'segments beyond retention_bytes go when they are asked to, at once and for good',
+  async (t, api, broker) => {
+    await api.createTopic('events', 2, { segment_bytes: 1000, retention_bytes: 2500 })
+    await fill(api, 'events', 0, 40)
+    const before = (await api.describe('events')).partitions[0]
+    assert.ok(before !== undefined && before.segment_count > 5)
+    assert.equal((await api.post('/admin/run-retention', '')).status, 204)
+    const after = (await api.describe('events')).partitions[0]
+    assert.ok(after !== undefined)
+    assert.ok(after.size_bytes <= 2500 && after.size_bytes > 1000, String(after.size_bytes))
+    assert.equal(after.end_offset, 40)
+    assert.ok(after.start_offset > 25)
+    const read = await api.consume('events', 0, 'offset=0')
+    assert.equal(read.records[0]?.offset, after.start_offset)
+    await fill(api, 'events', 40, 1)
+    const again = await restarted(t, broker)
+    assert.equal((await again.describe('events')).partitions[0]?.start_offset, after.start_offset)
+    assert.deepEqual(
+      numbersOf(await again.consumeAll('events', 0)),
+      Array.from({ length: 41 - after.start_offset }, (_, i) => after.start_offset + i)
+    )
+  },
+  { flags }
+)
+
+onBothEngines(
+  'records older than retention_ms go by themselves, the active segment stays, and a live change counts',
+  async (_t, api) => {
+    await api.createTopic('old', 1, { segment_bytes: 1000 })
+    await fill(api, 'old', 0, 20)
+    await api.post('/admin/run-retention', '')
+    assert.equal((await api.describe('old')).partitions[0]?.start_offset, 0, 'no limit is set')
+    await api.call('PUT', '/topics/old/config', JSON.stringify({ retention_ms: 1 }))
+    const start = await waitFor('retention by itself', async () => {
+      const offset = (await api.describe('old')).partitions[0]?.start_offset ?? 0
+      return offset > 10 && offset
+    })
+    assert.ok(start < 20)
+    assert.equal((await api.describe('old')).partitions[0]?.segment_count, 1)
+    const huge = await api.call('PUT', '/topics/old/config', '{"retention_ms":18446744073709551615}')
+    assert.equal(huge.status, 200)
+    await fill(api, 'old', 20, 10)
+    await api.post('/admin/run-retention', '')
+    assert.equal((await api.describe('old')).partitions[0]?.start_offset, start, 'practically for ever')
+  },
+  { flags: { ...flags, '--retention-check-interval': '20ms' } }
+)
+
+onBothEngines(
+  'a quiet topic ages out: its active segment is sealed by age, then dropped',
+  async (_t, api) => {
+    await api.createTopic('quiet', 1, { retention_ms: 1 })
+    await fill(api, 'quiet', 0, 3)
+    const partition = await waitFor('the topic to be empty', async () => {
+      const found = (await api.describe('quiet')).partitions[0]
+      return found?.start_offset === 3 && found
+    })
+    assert.deepEqual([partition.end_offset, partition.size_bytes, partition.segment_count], [3, 0, 1])
+    await fill(api, 'quiet', 3, 1)
+    assert.equal((await api.describe('quiet')).partitions[0]?.end_offset, 4)
+  },
+  { flags: { ...flags, '--retention-check-interval': '20ms', '--segment-ms': '100ms' } }
+)
+
+onEveryVariant(
+  'compaction keeps the newest record of each key among sealed segments, with its offset',
+  async (t, api, broker) => {
+    await api.createTopic('state', 1, { segment_bytes: 1000, cleanup_policy: 'compact', tombstone_retention_ms: 0 })
+    await fill(api, 'state', 0, 40)
+    await api.produce('state', [{ key: 'k1', value: '', partition: 0 }])
+    await fill(api, 'state', 42, 3)
+    const before = await api.consumeAll('state', 0)
+    assert.equal(before.length, 44)
+    assert.equal((await api.post('/admin/run-compaction', '')).status, 204)
+    const after = await api.consumeAll('state', 0)
+    assert.ok(after.length < 16, `${after.length} records`)
+    const kept = new Map(after.map(record => [record.offset, record.value]))
+    for (const record of before) if (kept.has(record.offset)) assert.equal(kept.get(record.offset), record.value)
+    for (const key of ['k0', 'k2', 'k3', 'k4']) {
+      const newest = before.filter(record => record.key === key).at(-1)
+      assert.ok(newest !== undefined && kept.has(newest.offset), `the newest of ${key}`)
+    }
+    const { partitions } = await api.describe('state')
+    assert.deepEqual([partitions[0]?.start_offset, partitions[0]?.end_offset], [0, 44])
+    assert.equal((await api.post('/admin/run-compaction', '')).status, 204)
+    assert.deepEqual(await api.consumeAll('state', 0), after, 'a second pass changes nothing')
+    await fill(api, 'state', 44, 1)
+    const again = await restarted(t, broker)
+    assert.deepEqual((await again.consumeAll('state', 0)).slice(0, -1), after)
+  },
+  { flags }
+)
+
+onBothEngines(
+  'a topic with both policies loses old segments and old values',
+  async (_t, api) => {
+    await api.createTopic('both', 1, { segment_bytes: 1000, cleanup_policy: 'compact,delete', retention_bytes: 3000 })
+    await fill(api, 'both', 0, 60)
+    assert.equal((await api.post('/admin/run-compaction', '')).status, 204)
+    await fill(api, 'both', 60, 30)
+    assert.equal((await api.post('/admin/run-retention', '')).status, 204)
+    const partition = (await api.describe('both')).partitions[0]
+    assert.ok(partition !== undefined && partition.size_bytes <= 3000 && partition.start_offset > 0)
+    const numbers = numbersOf(await api.consumeAll('both', 0))
+    assert.equal(numbers.at(-1), 89)
+  },
+  { flags }
+)
+
+onBothEngines(
+  'the files of a deleted topic go, those of others stay',
+  async (_t, api, { dataDir }) => {
+    for (const name of ['gone', 'kept']) {
+      await api.createTopic(name, 1, { cleanup_policy: 'compact', segment_bytes: 1000 })
+      await fill(api, name, 0, 20)
+    }
+    await api.post('/admin/run-compaction', '')
+    const directories = (): string[] => (existsSync(`${dataDir}/topics`) ? readdirSync(`${dataDir}/topics`) : [])
+    assert.equal(directories().length, 2, 'compacted segments have files of their own')
+    assert.equal((await api.call('DELETE', '/topics/gone')).status, 200)
+    await waitFor('its files to go', () => directories().length === 1)
+    assert.ok((await api.consumeAll('kept', 0)).length > 4)
+    await api.createTopic('gone', 1)
+    assert.deepEqual(await api.consumeAll('gone', 0), [])
+  },
+  { flags }
+)
