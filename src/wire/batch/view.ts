@@ -18,6 +18,7 @@ import {
   CRC_AT,
   LAST_OFFSET_DELTA_AT,
   LEADER_EPOCH_AT,
+  LOG_APPEND_TIME_BIT,
   MAGIC,
   MAGIC_AT,
   MAX_TIMESTAMP_AT,
@@ -234,4 +235,10 @@ export class RecordCursor {
     }
     return behind === end
   }
+}
+
+/** Timestamp of the record that the cursor stepped to, ms: the batch's, where the broker's time of append counts. */
+export function timestampOf(view: BatchView, cursor: RecordCursor): number {
+  const isAppendTime = (view.attributes & LOG_APPEND_TIME_BIT) !== 0
+  return isAppendTime ? view.maxTimestampMs : view.baseTimestampMs + cursor.timestampDeltaMs
 }
