@@ -48,6 +48,11 @@ export function lastOffsetDeltaAt(bytes: Uint8Array, at: number): number {
   return readI32(bytes, at + LAST_OFFSET_DELTA_AT)
 }
 
+/** Whether a batch is in order, though its records may be compressed: such a one is stored and handed out as it is. */
+export function isWhole(status: BatchStatus): boolean {
+  return status === batchStatus.ok || status === batchStatus.compressed
+}
+
 /** Length and magic of the batch that begins at `start`, without its checksum. */
 function checkFrame(bytes: Uint8Array, start: number, end: number): BatchStatus {
   assert(start >= 0 && end <= bytes.length, 'a batch must be looked for inside its bytes')
