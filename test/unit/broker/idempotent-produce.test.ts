@@ -132,6 +132,7 @@ class Stage {
       configureTopic: () => Promise.resolve(),
       dropTopic: () => Promise.resolve(),
       describeTopic: () => Promise.resolve([]),
+      offsetsAt: () => Promise.resolve([]),
       read: () => submitOutcomes.taken
     }
   }
