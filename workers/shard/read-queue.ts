@@ -1,5 +1,5 @@
 /**
- * Reads of a shard: takes them from their ring, works on the oldest within a budget each turn, sends its answer in
+ * Reads of a shard, and questions for offsets: takes them from their ring, works on the oldest within a budget each turn, sends its answer in
  * chunks. Shard thread only. Bounded, because main reserves room for every answer before it asks.
  */
 import { DiskError } from '../../src/disk/disk.ts'
@@ -67,7 +67,10 @@ export class ReadQueue {
     }
     // A search by time and a long read do not wait for each other.
     const hasOffsets = this.#offsets.run()
-    return this.#runReads() || hasOffsets
+    const hasReads = this.#runReads()
+    this.#counters[counterIndex.readBytesMemory] = this.#log.window.probe.memoryBytes
+    this.#counters[counterIndex.readBytesDisk] = this.#log.window.probe.diskBytes
+    return hasReads || hasOffsets
   }
 
   /** @returns whether reads are still waiting. */
@@ -80,8 +83,6 @@ export class ReadQueue {
       if (!this.#stepOldest(left)) break
       left -= Math.max(1, this.#log.window.probe.memoryBytes + this.#log.window.probe.diskBytes - before)
     }
-    this.#counters[counterIndex.readBytesMemory] = this.#log.window.probe.memoryBytes
-    this.#counters[counterIndex.readBytesDisk] = this.#log.window.probe.diskBytes
     return this.#task !== null || this.#waiting.length > 0
   }
 
