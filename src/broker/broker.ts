@@ -15,7 +15,7 @@ import type {
   SubmitOutcome
 } from '../model/requests.ts'
 import { submitOutcomes } from '../model/requests.ts'
-import type { Topic, TopicConfig, TopicConfigPatch, TopicDescription } from '../model/topic.ts'
+import type { PartitionOffsets, Topic, TopicConfig, TopicConfigPatch, TopicDescription } from '../model/topic.ts'
 import type { ProducerDescription } from '../model/producer.ts'
 import type { Engine } from './engine.ts'
 import { checkSequences, type IdempotentProduce } from './idempotent-produce.ts'
@@ -57,6 +57,10 @@ export class LocalBroker implements Broker {
 
   describeTopic(name: string): Promise<TopicDescription> {
     return this.#topics.describe(name)
+  }
+
+  offsetsAt(name: string, partition: number | null, timestampMs: bigint | null): Promise<PartitionOffsets[]> {
+    return this.#topics.offsetsAt(name, partition, timestampMs)
   }
 
   topicConfig(name: string): TopicConfig {

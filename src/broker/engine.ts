@@ -3,7 +3,7 @@
  * may know which engine runs. Main thread.
  */
 import type { ProduceCaller, ReadCaller, RecordSource, SubmitOutcome } from '../model/requests.ts'
-import type { PartitionDescription, Topic } from '../model/topic.ts'
+import type { PartitionDescription, PartitionOffsets, Topic } from '../model/topic.ts'
 
 /** A read of one partition that exists. */
 export interface EngineRead {
@@ -42,6 +42,11 @@ export interface Engine {
   dropTopic(topic: Topic): Promise<void>
   /** One entry a partition, in order. */
   describeTopic(topic: Topic): Promise<PartitionDescription[]>
+  /**
+   * One entry a partition, in order. @param partition null: all of them. @param timestampMs a safe integer; null: only
+   * where they begin and end.
+   */
+  offsetsAt(topic: Topic, partition: number | null, timestampMs: number | null): Promise<PartitionOffsets[]>
   /** Appends records. What it is given is borrowed until return. The caller is never called before it. */
   append(append: EngineAppend, caller: ProduceCaller): SubmitOutcome
   /** True if append() checks and writes such a request in one step: all of its partitions have one owner. */

@@ -8,7 +8,7 @@ import { BrokerError } from '../model/errors.ts'
 import { shardOf } from '../model/ids.ts'
 import { limits } from '../model/limits.ts'
 import { submitOutcomes, type ProduceCaller, type ReadCaller, type SubmitOutcome } from '../model/requests.ts'
-import type { PartitionDescription, Topic } from '../model/topic.ts'
+import type { PartitionDescription, PartitionOffsets, Topic } from '../model/topic.ts'
 import type { PendingRequest } from '../shards/pending.ts'
 import type { ShardSet } from '../shards/shard-set.ts'
 import { readU64 } from '../wire/primitives/u64.ts'
@@ -22,6 +22,7 @@ import {
 import { CheckedAppend } from './checked-append.ts'
 import type { Engine, EngineAppend, EnginePosition, EngineRead } from './engine.ts'
 import { LocalAppend } from './local-append.ts'
+import { partitionOffsets } from './partition-offsets.ts'
 import { listProducers } from './producer-positions.ts'
 import { hasOneShard } from './shard-parts.ts'
 
@@ -94,6 +95,10 @@ export class LocalEngine implements Engine {
     const owners = new Set(partitions.map(({ id }) => shardOf(topic.firstHandle + id, this.#shards.shardCount)))
     await Promise.all([...owners].map(shard => this.#describeOn(shard, topic, partitions)))
     return partitions
+  }
+
+  offsetsAt(topic: Topic, partition: number | null, timestampMs: number | null): Promise<PartitionOffsets[]> {
+    return partitionOffsets(this.#shards, topic, partition, timestampMs)
   }
 
   append(append: EngineAppend, caller: ProduceCaller): SubmitOutcome {

@@ -1,5 +1,5 @@
 /**
- * Topics: create, describe, configure, delete. Each change is committed in the store, then carried out by the engine,
+ * Topics: create, describe, offsets, configure, delete. Each change is committed in the store, then carried out by the engine,
  * then answered (durability V6). Main thread.
  */
 import type { Catalog } from '../control/catalog.ts'
@@ -8,7 +8,7 @@ import { decideConfigure, decideCreate, decideDelete, type TopicDefaults } from 
 import type { CatalogChange } from '../control/store-image.ts'
 import { BrokerError } from '../model/errors.ts'
 import type { CreateTopicRequest } from '../model/requests.ts'
-import type { Topic, TopicConfig, TopicConfigPatch, TopicDescription } from '../model/topic.ts'
+import type { PartitionOffsets, Topic, TopicConfig, TopicConfigPatch, TopicDescription } from '../model/topic.ts'
 import type { Store } from '../store/store.ts'
 import type { Engine } from './engine.ts'
 
@@ -76,6 +76,18 @@ export class TopicCommands {
     const topic = this.topic(name)
     const partitions = await this.#parts.engine.describeTopic(topic)
     return { name: topic.name, partitions, config: topic.config }
+  }
+
+  /** No stored time is beyond a safe integer: what is, is later than all records, or earlier. */
+  async offsetsAt(name: string, partition: number | null, timestampMs: bigint | null): Promise<PartitionOffsets[]> {
+    const topic = this.topic(name)
+    if (partition !== null && partition >= topic.partitionCount) {
+      throw new BrokerError('PARTITION_RANGE', { partition, topic: name, count: topic.partitionCount })
+    }
+    const isLaterThanAll = timestampMs !== null && timestampMs > BigInt(Number.MAX_SAFE_INTEGER)
+    const wantedMs =
+      timestampMs === null || isLaterThanAll ? null : Math.max(Number(timestampMs), Number.MIN_SAFE_INTEGER)
+    return this.#parts.engine.offsetsAt(topic, partition, wantedMs)
   }
 
   async #commit(change: CatalogChange): Promise<void> {

@@ -100,3 +100,21 @@ export function sizeOf(value: unknown, flag: string, range: WholeRange): Whole |
   if (!reading.ok) throw new UsageError(`${flag} '${text}' ${reading.problem}`)
   return wholeOf(String(reading.value), flag, range)
 }
+
+/** A time as the API takes it, before 1970 too. */
+const unixMs: WholeRange = { min: -(2n ** 63n), max: u64.max }
+/** A date, or a date and a time with its zone: without one it would mean another moment on each machine. */
+const isoTime = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,3})?)?(Z|[+-]\d\d:\d\d))?$/
+
+/** Unix milliseconds, or an ISO 8601 time. @returns null if the option was not given. @throws UsageError */
+export function timeOf(value: unknown, flag: string): Whole | null {
+  const text = textOf(value)
+  if (text === null || /^-?\d+$/.test(text)) return wholeOf(text, flag, unixMs)
+  const day = text.slice(0, 10)
+  const timeMs = isoTime.test(text) ? Date.parse(text) : Number.NaN
+  // Date.parse takes February 31 for March 3.
+  if (!Number.isNaN(timeMs) && new Date(Date.parse(day)).toISOString().startsWith(day)) return timeMs
+  throw new UsageError(
+    `${flag} '${text}' is neither Unix milliseconds nor a time such as 2026-01-31 (UTC) or 2026-01-31T08:30:00Z`
+  )
+}

@@ -3,6 +3,7 @@ import type {
   ConsumeAnswer,
   ConsumedRecord,
   DescribeAnswer,
+  OffsetsAnswer,
   ProducerAnswer,
   ProduceResult,
   TopicConfigFields,
@@ -67,4 +68,10 @@ export function formatDescription({ name, partitions, config }: DescribeAnswer):
         `segments=${partition.segment_count} size_bytes=${partition.size_bytes}`
     )
   ]
+}
+
+/** The offsets of a partition; of a question by time also the record found, or that none is so late. */
+export function formatOffsets({ partition, earliest, latest, offset, timestamp_ms: time }: OffsetsAnswer): string {
+  const bounds = `partition=${partition} earliest=${earliest} latest=${latest}`
+  return offset === undefined ? bounds : `${bounds} offset=${offset} timestamp_ms=${time ?? 'none'}`
 }

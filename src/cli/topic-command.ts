@@ -1,4 +1,4 @@
-/** `millrace topic …`: create, alter, list, describe, show-config, delete, over the HTTP API. */
+/** `millrace topic …`: create, alter, list, describe, offsets, show-config, delete, over the HTTP API. */
 import type { Command } from 'commander'
 import type { Answer, TopicConfigFields, Whole } from '../client/http/http-client.ts'
 import {
@@ -10,12 +10,13 @@ import {
   sizeOf,
   smallWholeOf,
   textOf,
+  timeOf,
   u32,
   u64,
   wholeOf,
   type OptionTexts
 } from './common-options.ts'
-import { formatConfig, formatDescription } from './format.ts'
+import { formatConfig, formatDescription, formatOffsets } from './format.ts'
 import { print, UsageError, type CliIo } from './io.ts'
 
 /** −1 clears a retention back to never. */
@@ -23,11 +24,12 @@ const u64OrNever = { min: -1n, max: u64.max }
 
 /** Adds the command group to the program. */
 export function addTopicCommands(program: Command, io: CliIo): void {
-  const topic = program.command('topic').description('create, alter, list, describe and delete topics')
+  const topic = program.command('topic').description('create, alter, list, describe and delete topics, look up offsets')
   addCreate(topic, io)
   addAlter(topic, io)
   addList(topic, io)
   addDescribe(topic, io)
+  addOffsets(topic, io)
   addShowConfig(topic, io)
   addDelete(topic, io)
 }
@@ -132,6 +134,32 @@ function addDescribe(topic: Command, io: CliIo): void {
     const answer = await openClient(options, io).describeTopic(requiredText(options, 'name', '--name'))
     const text = options['json'] === true ? answer.text : formatDescription(answer.body).join('\n')
     await print(io.stdout, `${text}\n`)
+  })
+}
+
+function addOffsets(topic: Command, io: CliIo): void {
+  const command = topic
+    .command('offsets')
+    .description('show where partitions begin and end, and the first record at or after a time')
+    .option('--name <topic>', 'the topic (required)')
+    .option('--partition <number>', 'one partition; all if left out')
+    .option('--time <time>', 'Unix milliseconds, or ISO 8601 such as 2026-01-31T08:30:00Z')
+  addExamples(addClientOptions(command), [
+    'millrace topic offsets --name orders',
+    'millrace topic offsets --name orders --partition 0 --time 2026-01-31T08:30:00Z'
+  ])
+  command.action(async (_, command: Command) => {
+    const options = optionsOf(command)
+    const name = requiredText(options, 'name', '--name')
+    const partition = smallWholeOf(options['partition'], '--partition', u32)
+    const timeMs = timeOf(options['time'], '--time')
+    const client = openClient(options, io)
+    const answer =
+      partition === null
+        ? await client.topicOffsets(name, timeMs)
+        : await client.partitionOffsets(name, partition, timeMs)
+    const entries = 'partitions' in answer.body ? answer.body.partitions : [answer.body]
+    await print(io.stdout, `${options['json'] === true ? answer.text : entries.map(formatOffsets).join('\n')}\n`)
   })
 }
 

@@ -3,7 +3,7 @@
  * still stands in the encode buffer, else from its slot. Shard thread only. Every batch from disk is checked before it is handed out (R2); memory is what was checked
  * or made here. A reader keeps its place between turns, so a long read can be spread over many.
  */
-import { BATCH_HEADER_BYTES, BatchView, batchBytesAt, batchStatus, checkBatch } from '../wire/batch/view.ts'
+import { BATCH_HEADER_BYTES, BatchView, batchBytesAt, batchStatus, checkBatch, isWhole } from '../wire/batch/view.ts'
 import type { EncodeBuffer } from './encode-buffer.ts'
 import type { PartitionLog } from './partition-log.ts'
 import { SettledCursor, settledOutcomes } from './settled-cursor.ts'
@@ -167,7 +167,7 @@ export class LogReader {
     } else if (!this.#load()) {
       return false
     }
-    if (this.view.open(this.bytes, this.start, this.end) !== batchStatus.ok) return false
+    if (!isWhole(this.view.open(this.bytes, this.start, this.end))) return false
     this.firstOffset = this.view.baseOffset
     this.lastOffset = this.view.lastOffset
     // The first 21 bytes of a batch are outside its CRC: offset and epoch are compared with what the log knows (R2).

@@ -51,6 +51,11 @@ export class PartitionLog {
   settled: ManifestPartition | null = null
   /** Grows when data moved: readers find their place again. */
   layout = 0
+  /**
+   * Every batch in the slots has the receive time of its group for all of its records; within a shard that never falls
+   * (W8). So times there may be searched by halving. Whoever stores batches with times of clients must clear it first.
+   */
+  hasOrderedTimes = true
   /** Ranges found damaged while reading since the start, beside those that the manifest knows. */
   readonly damaged: { readonly firstOffset: number; readonly nextOffset: number }[] = []
   /** First offset that may be read; never goes back (W7). */

@@ -232,15 +232,23 @@ export class BlockTable {
   }
 
   /**
-   * First block with a record at or after that time; −1: none. Timestamps come from clients and need not grow.
+   * First block from `start` on with a record at or after that time; −1: none. Timestamps come from clients and need not
+   * grow.
    *
    * @cost one pass over the entries: about 1 ms for a segment of 1 GiB.
    */
-  findTime(timestampMs: number): number {
-    for (let i = 0; i < this.count; i++) {
+  findTime(timestampMs: number, start = 0): number {
+    for (let i = start; i < this.count; i++) {
       if (this.timestampMax(i) >= timestampMs) return i
     }
     return -1
+  }
+
+  /** Greatest timestamp of all blocks, ms; TIMESTAMP_NONE if there is no record. @cost as findTime. */
+  greatestTimestamp(): number {
+    let greatest = TIMESTAMP_NONE
+    for (let i = 0; i < this.count; i++) greatest = Math.max(greatest, this.timestampMax(i))
+    return greatest
   }
 
   /**

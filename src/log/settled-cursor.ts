@@ -2,7 +2,7 @@
  * Reads one partition's segment files batch by batch. Shard thread only. It keeps its place between turns, and finds it
  * again when data moved meanwhile. Every batch it hands out was checked (R2).
  */
-import { batchBytesAt, batchStatus, checkBatch, BatchView } from '../wire/batch/view.ts'
+import { batchBytesAt, batchStatus, checkBatch, isWhole, BatchView } from '../wire/batch/view.ts'
 import type { ManifestPartition, ManifestSegment } from './manifest.ts'
 import type { PartitionLog } from './partition-log.ts'
 import type { ExtentPlace, SettledWindow } from './settled-window.ts'
@@ -70,14 +70,14 @@ export class SettledCursor {
       return null
     }
     if (this.#at === 0 && this.#meetsDamage(table.firstOffset(this.#block))) return null
-    const isWhole = (bytes: Buffer, start: number, end: number): boolean => this.#areBatchesWhole(bytes, start, end)
-    const index = this.#window.load(place, this.#block, isWhole)
+    const areWhole = (bytes: Buffer, start: number, end: number): boolean => this.#areBatchesWhole(bytes, start, end)
+    const index = this.#window.load(place, this.#block, areWhole)
     const isLast = this.#block + 1 >= table.count
     const next = isLast ? place.extent.nextOffset : table.firstOffset(this.#block + 1)
     if (index < 0) return this.#damaged(Math.max(this.offset, table.firstOffset(this.#block)), next)
     this.bytes = this.#window.buffer
     this.start = index + this.#at
-    if (view.open(this.bytes, this.start, index + table.bytes(this.#block)) !== batchStatus.ok) {
+    if (!isWhole(view.open(this.bytes, this.start, index + table.bytes(this.#block)))) {
       return this.#damaged(Math.max(this.offset, table.firstOffset(this.#block)), next)
     }
     this.end = view.end
@@ -103,7 +103,7 @@ export class SettledCursor {
     let expected = 0
     let at = start
     while (at < end) {
-      if (checkBatch(bytes, at, end) !== batchStatus.ok || view.open(bytes, at, end) !== batchStatus.ok) return false
+      if (checkBatch(bytes, at, end) !== batchStatus.ok || !isWhole(view.open(bytes, at, end))) return false
       if (view.baseOffset < expected || view.leaderEpoch !== this.#log.epochAt(view.baseOffset)) return false
       expected = view.lastOffset + 1
       at += batchBytesAt(bytes, at)
@@ -169,7 +169,7 @@ export class SettledCursor {
 }
 
 /** The first of the ranges, ordered by offset, that ends behind `offset`; null: none does. */
-function firstBehind<T extends Pick<ManifestSegment, 'baseOffset' | 'nextOffset'>>(
+export function firstBehind<T extends Pick<ManifestSegment, 'baseOffset' | 'nextOffset'>>(
   ranges: readonly T[],
   offset: number
 ): T | null {

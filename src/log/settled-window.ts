@@ -11,6 +11,8 @@ import { packPath, segmentPath, type SegmentFiles } from './segment-files.ts'
 const PIECE_BYTES = 256 * 1024
 /** Block tables kept, in bytes; one is kept whatever its size. */
 const TABLES_BYTES_MAX = 8 * 1024 * 1024
+/** Extents whose greatest timestamp is kept when their table is not: about a MiB, for searches by time. */
+const TIMESTAMPS_MAX = 4096
 
 /** An extent with what is needed to find and read it. */
 export interface ExtentPlace {
@@ -27,6 +29,8 @@ export class SettledWindow {
   /** By file and position, least recently used first. */
   readonly #tables = new Map<string, BlockTable>()
   #tablesBytes = 0
+  /** Greatest timestamps, by the same keys, oldest first. */
+  readonly #timestamps = new Map<string, number>()
   buffer = Buffer.allocUnsafeSlow(0)
   #path = ''
   /** The piece is bytes [start, start + length) of the file. */
@@ -42,7 +46,7 @@ export class SettledWindow {
   /** Finds the extent's file and its blocks; made again from its batches where the entries are missing or bad. */
   place(partition: ManifestPartition, segment: ManifestSegment, extent: Extent): ExtentPlace {
     const path = this.#pathOf(partition, segment, extent.pack, '.log')
-    const key = `${path}:${extent.position}:${extent.bytes}`
+    const key = keyOf(path, extent)
     const known = this.#tables.get(key)
     if (known !== undefined) this.#tables.delete(key)
     const table = known ?? this.#loadTable(partition, segment, extent) ?? this.#rebuildTable(path, segment, extent)
@@ -51,6 +55,23 @@ export class SettledWindow {
     const last = table.count - 1
     const from = extent.pack === 0 ? extent.position : 0
     return { path, extent, table, coveredBytes: last < 0 ? 0 : table.position(last) + table.bytes(last) - from }
+  }
+
+  /**
+   * Greatest timestamp of the extent as its blocks have it, ms; TIMESTAMP_NONE if it has no record. Known for many more
+   * extents than tables are kept of.
+   */
+  timestampMax(partition: ManifestPartition, segment: ManifestSegment, extent: Extent): number {
+    const key = keyOf(this.#pathOf(partition, segment, extent.pack, '.log'), extent)
+    const known = this.#timestamps.get(key)
+    if (known !== undefined) return known
+    const greatest = this.place(partition, segment, extent).table.greatestTimestamp()
+    this.#timestamps.set(key, greatest)
+    for (const oldest of this.#timestamps.keys()) {
+      if (this.#timestamps.size <= TIMESTAMPS_MAX) break
+      this.#timestamps.delete(oldest)
+    }
+    return greatest
   }
 
   /** Index in `buffer` of the first byte of block i, which was checked; −1: its bytes are damaged. @throws DiskError */
@@ -93,6 +114,7 @@ export class SettledWindow {
   forget(prefix: string): void {
     this.files.forget(prefix)
     for (const [key, table] of this.#tables) if (key.startsWith(prefix)) this.#drop(key, table)
+    for (const key of this.#timestamps.keys()) if (key.startsWith(prefix)) this.#timestamps.delete(key)
     if (this.#path.startsWith(prefix)) this.#length = 0
   }
 
@@ -146,6 +168,11 @@ export class SettledWindow {
     this.#tables.delete(key)
     this.#tablesBytes -= table.count * BLOCK_ENTRY_BYTES
   }
+}
+
+/** Two extents never have one: bytes of a file are written once. */
+function keyOf(path: string, { position, bytes }: Extent): string {
+  return `${path}:${position}:${bytes}`
 }
 
 /** Position of a block in its file: positions in a pack count from the extent. */

@@ -4,7 +4,7 @@
  */
 import type { BrokerError } from './errors.ts'
 import type { ProducerDescription } from './producer.ts'
-import type { TopicConfig, TopicConfigPatch, TopicDescription } from './topic.ts'
+import type { PartitionOffsets, TopicConfig, TopicConfigPatch, TopicDescription } from './topic.ts'
 
 /**
  * The records of one produce request: parsed and checked in form, not yet routed, lying in the gateway's buffer.
@@ -105,6 +105,11 @@ export interface Broker {
   /** Names, sorted by code unit. */
   listTopics(): string[]
   describeTopic(name: string): Promise<TopicDescription>
+  /**
+   * Where partitions begin and end, and the first record at or after a time, by partition.
+   * @param partition null: all of the topic. @param timestampMs Unix ms, any integer; null: no time is looked for.
+   */
+  offsetsAt(name: string, partition: number | null, timestampMs: bigint | null): Promise<PartitionOffsets[]>
   /** @throws BrokerError TOPIC_NOT_FOUND */
   topicConfig(name: string): TopicConfig
   changeTopicConfig(name: string, patch: TopicConfigPatch): Promise<TopicConfig>

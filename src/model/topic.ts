@@ -41,6 +41,17 @@ export interface PartitionDescription {
   readonly size_bytes: number
 }
 
+/** Where a partition begins and ends, and a record by its time. */
+export interface PartitionOffsets {
+  readonly partition: number
+  /** First offset that can be read. */
+  readonly earliest: number
+  /** The high watermark: behind the last record. */
+  readonly latest: number
+  /** The first record at or after the time asked for; null: none is so late, or no time was asked for. */
+  readonly found: { readonly offset: number; readonly timestampMs: number } | null
+}
+
 export interface TopicDescription {
   readonly name: string
   readonly partitions: readonly PartitionDescription[]

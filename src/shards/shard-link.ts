@@ -13,6 +13,7 @@ import { write64 } from '../wire/primitives/u64.ts'
 import { createCounters, readCounters, type ShardCounters } from '../wire/shard/counters.ts'
 import {
   DESCRIBE_BYTES,
+  OFFSETS_BYTES,
   OVERSIZED_BYTES,
   PRODUCERS_BYTES,
   PRODUCE_HEADER_BYTES,
@@ -248,6 +249,22 @@ export class ShardLink {
     if (at < 0) return false
     this.reads.buffer.writeUInt32BE(requestTypes.producers << 24, at)
     this.reads.buffer.writeUInt32BE(this.pending.add(request), at + 4)
+    return true
+  }
+
+  /** Asks for the offsets of a partition or of all. @returns false: no room in the reads ring; nothing was asked. */
+  sendOffsets(
+    question: { firstHandle: number; partition: number; timestampMs: number | null },
+    request: PendingRequest
+  ): boolean {
+    const at = this.#reserveRead(OFFSETS_BYTES)
+    if (at < 0) return false
+    const buffer = this.reads.buffer
+    buffer.writeUInt32BE((requestTypes.offsets << 24) | ((question.timestampMs === null ? 0 : 1) << 16), at)
+    buffer.writeUInt32BE(this.pending.add(request), at + 4)
+    buffer.writeUInt32BE(question.firstHandle, at + 8)
+    buffer.writeUInt32BE(question.partition, at + 12)
+    write64(buffer, at + 16, question.timestampMs ?? 0)
     return true
   }
 

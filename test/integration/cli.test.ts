@@ -37,6 +37,11 @@ test('a session on the command line', async t => {
     )
     await prints(`${(await api.get('/topics/prices')).text}\n`, 'topic describe --name prices --json')
   })
+  await t.test('offsets are looked up', async () => {
+    const lines = [0, 1, 2].map(partition => `partition=${partition} earliest=0 latest=0 offset=0 timestamp_ms=none\n`)
+    await prints(lines.join(''), 'topic offsets --name orders --time 2026-01-31T08:30:00Z')
+    await prints('{"partition":1,"earliest":0,"latest":0}\n', 'topic offsets --name orders --partition 1 --json')
+  })
   await t.test('a value is produced, by key, by partition and in turn', async () => {
     await prints('partition=2 offset=0\n', 'produce --topic orders --key user-1 --value checkout')
     await prints('partition=1 offset=0\n', 'produce --topic orders --partition 1', '--value', 'two words')

@@ -1,5 +1,5 @@
 /**
- * Reads of a shard: takes them from their ring, works on the oldest within a budget each turn, sends its answer in
+ * Reads of a shard, and questions for offsets: takes them from their ring, works on the oldest within a budget each turn, sends its answer in
  * chunks. Shard thread only. Bounded, because main reserves room for every answer before it asks.
  */
 import { DiskError } from '../../src/disk/disk.ts'
@@ -18,6 +18,7 @@ import {
   requestTypes
 } from '../../src/wire/shard/messages.ts'
 import { AnswerWriter } from './answers.ts'
+import { OffsetQueue } from './offset-queue.ts'
 import { ReadTask, stepOutcomes, type ReadWanted, type StepOutcome } from './read-task.ts'
 import { sendProducers } from './producer-list.ts'
 import type { ReplyWriter } from './reply-writer.ts'
@@ -40,6 +41,7 @@ export class ReadQueue {
   readonly #monotonicMs: () => number
   readonly #waiting: Waiting[] = []
   readonly #answer = new AnswerWriter()
+  readonly #offsets: OffsetQueue
   #task: ReadTask | null = null
 
   constructor(
@@ -53,6 +55,7 @@ export class ReadQueue {
     this.#replies = replies
     this.#counters = shared.counters
     this.#monotonicMs = shared.monotonicMs
+    this.#offsets = new OffsetQueue(log, replies, shared.monotonicMs)
   }
 
   /** One turn. @returns whether reads are still waiting. @param onRoom main had asked for room in the ring. */
@@ -62,6 +65,16 @@ export class ReadQueue {
       for (; at >= 0; at = this.#ring.next()) this.#take(this.#ring.buffer, at)
       if (this.#ring.release()) onRoom()
     }
+    // A search by time and a long read do not wait for each other.
+    const hasOffsets = this.#offsets.run()
+    const hasReads = this.#runReads()
+    this.#counters[counterIndex.readBytesMemory] = this.#log.window.probe.memoryBytes
+    this.#counters[counterIndex.readBytesDisk] = this.#log.window.probe.diskBytes
+    return hasReads || hasOffsets
+  }
+
+  /** @returns whether reads are still waiting. */
+  #runReads(): boolean {
     if (this.#task === null && this.#waiting.length === 0) return false
     const startMs = this.#monotonicMs()
     let left = TURN_BYTES
@@ -70,8 +83,6 @@ export class ReadQueue {
       if (!this.#stepOldest(left)) break
       left -= Math.max(1, this.#log.window.probe.memoryBytes + this.#log.window.probe.diskBytes - before)
     }
-    this.#counters[counterIndex.readBytesMemory] = this.#log.window.probe.memoryBytes
-    this.#counters[counterIndex.readBytesDisk] = this.#log.window.probe.diskBytes
     return this.#task !== null || this.#waiting.length > 0
   }
 
@@ -83,6 +94,10 @@ export class ReadQueue {
     }
     if (buffer[at] === requestTypes.producers) {
       sendProducers(this.#log.table, this.#replies, requestId)
+      return
+    }
+    if (buffer[at] === requestTypes.offsets) {
+      this.#offsets.take(buffer, at)
       return
     }
     const handle = buffer.readUInt32BE(at + 8)

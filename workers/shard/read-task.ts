@@ -6,7 +6,7 @@ import { RECORD_OVERHEAD_BYTES } from '../../src/model/limits.ts'
 import type { ReadFormat } from '../../src/model/requests.ts'
 import { readOutcomes, type LogReader } from '../../src/log/log-reader.ts'
 import type { PartitionLog } from '../../src/log/partition-log.ts'
-import { RecordCursor, batchStatus } from '../../src/wire/batch/view.ts'
+import { RecordCursor, batchStatus, timestampOf } from '../../src/wire/batch/view.ts'
 import type { AnswerWriter } from './answers.ts'
 
 export interface ReadWanted {
@@ -55,7 +55,11 @@ export class ReadTask {
     while (left > 0) {
       const outcome = this.#reader.next(this.#offset)
       if (outcome === readOutcomes.damaged) return this.#damaged()
-      if (outcome === readOutcomes.end) return this.#finish()
+      if (outcome === readOutcomes.end) {
+        // Nothing is left up to the end: a gap that compaction left there must not hold a poller (5.6).
+        this.#offset = Math.max(this.#offset, this.#log.highWatermark)
+        return this.#finish()
+      }
       left -= this.#reader.end - this.#reader.start
       const isFull = !this.#takeBatch()
       // A batch whose records cannot be decoded is passed over like a damaged one, and said so.
@@ -83,8 +87,7 @@ export class ReadTask {
         valueStart: cursor.valueStart,
         valueLength: cursor.valueLength
       }
-      if (!this.#answer.add(this.wanted.partition, offset, view.baseTimestampMs + cursor.timestampDeltaMs, place))
-        return false
+      if (!this.#answer.add(this.wanted.partition, offset, timestampOf(view, cursor), place)) return false
       this.#count++
       this.#payloadBytes += size
       this.#offset = offset + 1

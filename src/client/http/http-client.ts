@@ -126,6 +126,17 @@ export interface DescribeAnswer {
   readonly config: TopicConfigFields
 }
 
+/** Where a partition begins and ends. Of a question by time also: */
+export interface OffsetsAnswer {
+  readonly partition: number
+  readonly earliest: Whole
+  readonly latest: Whole
+  /** First offset at or after the time; the end if no record is so late. */
+  readonly offset?: Whole
+  /** Of that record, Unix ms; null: none. */
+  readonly timestamp_ms?: Whole | null
+}
+
 /** A producer id, and what it sent last to each partition. */
 export interface ProducerAnswer {
   readonly producer_id: string
@@ -200,6 +211,21 @@ export class HttpClient {
   /** Changes the fields given. @returns the configuration as it is then. */
   changeTopicConfig(name: string, fields: TopicConfigFields): Promise<Answer<TopicConfigFields>> {
     return this.#call('PUT', `${topicPath(name)}/config`, writeExact(fields))
+  }
+
+  /** One partition. @param timestampMs Unix ms; null: only where it begins and ends. */
+  partitionOffsets(name: string, partition: number, timestampMs: Whole | null): Promise<Answer<OffsetsAnswer>> {
+    const time = timestampMs === null ? '' : `&timestamp_ms=${timestampMs}`
+    return this.#call('GET', `${topicPath(name)}/offsets?partition=${partition}${time}`)
+  }
+
+  /** All partitions in one answer. */
+  topicOffsets(
+    name: string,
+    timestampMs: Whole | null
+  ): Promise<Answer<{ readonly partitions: readonly OffsetsAnswer[] }>> {
+    const query = timestampMs === null ? '' : `?timestamp_ms=${timestampMs}`
+    return this.#call('GET', `${topicPath(name)}/offsets${query}`)
   }
 
   listProducers(): Promise<Answer<{ readonly producers: readonly ProducerAnswer[] }>> {

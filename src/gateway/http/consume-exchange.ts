@@ -10,7 +10,7 @@ import type { ReadCaller, ReadFormat, ReadRequest } from '../../model/requests.t
 import type { BodySink, ReplyWatcher } from './engine.ts'
 import type { Exchange } from './exchange.ts'
 import { JSON_TYPE } from './failures.ts'
-import { parseQuery, readU64, requireU64 } from './query.ts'
+import { parseQuery, readPartition, readU64, requireU64 } from './query.ts'
 import type { Attempt, Waiter } from './wait-line.ts'
 
 /** What an answer needs beyond max_bytes: its frame, and the fields around the records. */
@@ -45,19 +45,14 @@ function readRequestOf(exchange: Exchange): ReadRequest {
   if (format === undefined) {
     throw new BrokerError('FIELD_INVALID', { field: 'encoding', problem: 'must be utf8 or base64' })
   }
-  const partition = requireU64(parameters, 'partition')
-  if (partition > U32_MAX) {
-    throw new BrokerError('FIELD_INVALID', {
-      field: 'partition',
-      problem: `must be a whole number from 0 to ${U32_MAX}`
-    })
-  }
+  const partition = readPartition(parameters)
+  if (partition === null) throw new BrokerError('FIELD_INVALID', { field: 'partition', problem: 'is missing' })
   const offset = requireU64(parameters, 'offset')
   const maxRecords = readU64(parameters, 'max_records') ?? BigInt(limits.fetchRecordsDefault)
   const maxBytes = readU64(parameters, 'max_bytes') ?? BigInt(limits.fetchBytesDefault)
   return {
     topic: exchange.name,
-    partition: Number(partition),
+    partition,
     offsetHigh: Number(offset >> 32n),
     offsetLow: Number(offset & U32_MAX),
     maxRecords: clamp(maxRecords, settings.maxFetchRecords),

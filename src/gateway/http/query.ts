@@ -3,6 +3,10 @@ import { BrokerError } from '../../model/errors.ts'
 
 const U64_DIGITS = 20
 const U64_MAX = 0xffff_ffff_ffff_ffffn
+const U32_MAX = 0xffff_ffffn
+const I64_MIN = -(2n ** 63n)
+/** Of a value that an error names. */
+const SHOWN_MAX = 40
 
 const decode = (text: string): string => decodeURIComponent(text.replaceAll('+', ' '))
 
@@ -45,5 +49,34 @@ export function readU64(parameters: ReadonlyMap<string, string>, field: string):
 export function requireU64(parameters: ReadonlyMap<string, string>, field: string): bigint {
   const value = readU64(parameters, field)
   if (value === null) throw new BrokerError('FIELD_INVALID', { field, problem: 'is missing' })
+  return value
+}
+
+/** The parameter `partition`; null if it is absent. Whether the topic has it is not asked. @throws BrokerError FIELD_INVALID */
+export function readPartition(parameters: ReadonlyMap<string, string>): number | null {
+  const partition = readU64(parameters, 'partition')
+  if (partition === null || partition <= U32_MAX) return partition === null ? null : Number(partition)
+  const problem = `must be a whole number from 0 to ${U32_MAX}`
+  throw new BrokerError('FIELD_INVALID', { field: 'partition', problem })
+}
+
+/**
+ * A time in Unix milliseconds, negative ones before 1970; null if it is absent. Any i64 or u64 is one (D25).
+ * @throws BrokerError FIELD_INVALID, FIELD_RANGE
+ */
+export function readTime(parameters: ReadonlyMap<string, string>, field: string): bigint | null {
+  const text = parameters.get(field)
+  if (text === undefined) return null
+  if (!/^-?\d+$/.test(text)) {
+    const shown = text.length > SHOWN_MAX ? `${text.slice(0, SHOWN_MAX)}…` : text
+    const problem = `'${shown}' is not a whole number of milliseconds, from ${I64_MIN} to ${U64_MAX}`
+    throw new BrokerError('FIELD_INVALID', { field, problem })
+  }
+  const digits = text.replace(/^(-?)0+(?=\d)/, '$1')
+  const value = digits.length > U64_DIGITS ? null : BigInt(digits)
+  if (value === null || value < I64_MIN || value > U64_MAX) {
+    const shown = digits.length > SHOWN_MAX ? `${digits.slice(0, SHOWN_MAX)}…` : digits
+    throw new BrokerError('FIELD_RANGE', { field, value: shown, min: String(I64_MIN), max: String(U64_MAX) })
+  }
   return value
 }

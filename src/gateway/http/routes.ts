@@ -5,6 +5,7 @@ import type { BodySink } from './engine.ts'
 import { forgetProducer, listProducers, runCompaction, runRetention } from './admin-routes.ts'
 import { consume } from './consume-exchange.ts'
 import type { Exchange } from './exchange.ts'
+import { offsets } from './offset-routes.ts'
 import { produce } from './produce-exchange.ts'
 import {
   changeTopicConfig,
@@ -42,6 +43,7 @@ export const routes: readonly Route[] = [
   route('PUT', '/topics/:name/config', changeTopicConfig, 'Change it; omitted fields keep their value.'),
   route('POST', '/topics/:name/produce', produce, 'Append records; answered when they are on disk.'),
   route('GET', '/topics/:name/consume', consume, 'Read a partition from an offset.'),
+  route('GET', '/topics/:name/offsets', offsets, 'Where partitions begin and end, and the first record at a time.'),
   route('GET', '/admin/producers', listProducers, 'Idempotent producers, and what each sent last to which partition.'),
   route('POST', '/admin/run-retention', runRetention, 'Drop at once the segments that have had their time.'),
   route('POST', '/admin/run-compaction', runCompaction, 'Compact at once every topic whose policy says so.'),

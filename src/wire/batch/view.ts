@@ -18,6 +18,7 @@ import {
   CRC_AT,
   LAST_OFFSET_DELTA_AT,
   LEADER_EPOCH_AT,
+  LOG_APPEND_TIME_BIT,
   MAGIC,
   MAGIC_AT,
   MAX_TIMESTAMP_AT,
@@ -45,6 +46,11 @@ export function baseOffsetAt(bytes: Uint8Array, at: number): number {
 /** Offset of the last record of the batch at bytes[at…], less its base offset; negative ones lie. Needs 27 bytes there. */
 export function lastOffsetDeltaAt(bytes: Uint8Array, at: number): number {
   return readI32(bytes, at + LAST_OFFSET_DELTA_AT)
+}
+
+/** Whether a batch is in order, though its records may be compressed: such a one is stored and handed out as it is. */
+export function isWhole(status: BatchStatus): boolean {
+  return status === batchStatus.ok || status === batchStatus.compressed
 }
 
 /** Length and magic of the batch that begins at `start`, without its checksum. */
@@ -234,4 +240,10 @@ export class RecordCursor {
     }
     return behind === end
   }
+}
+
+/** Timestamp of the record that the cursor stepped to, ms: the batch's, where the broker's time of append counts. */
+export function timestampOf(view: BatchView, cursor: RecordCursor): number {
+  const isAppendTime = (view.attributes & LOG_APPEND_TIME_BIT) !== 0
+  return isAppendTime ? view.maxTimestampMs : view.baseTimestampMs + cursor.timestampDeltaMs
 }

@@ -24,14 +24,27 @@ import type { SettleReport, SettleWish } from './settle.ts'
  *             16 u32 offset, high half · 20 u32 low half · 24 u32 max records · 28 u32 max bytes      (32 bytes)
  *   DESCRIBE  0 u8 type=4 · 4 u32 request id · 8 u32 first handle · 12 u32 partition count            (16 bytes)
  *   PRODUCERS 0 u8 type=6 · 4 u32 request id: what each producer has, of all partitions                (8 bytes)
+ *   OFFSETS   0 u8 type=7 · 1 u8 1: by time, 0: not · 4 u32 request id · 8 u32 first handle
+ *             12 u32 partition, or ALL_PARTITIONS · 16 i64 time, Unix ms                              (24 bytes)
  */
-export const requestTypes = { produce: 1, oversized: 2, read: 3, describe: 4, check: 5, producers: 6 } as const
+export const requestTypes = {
+  produce: 1,
+  oversized: 2,
+  read: 3,
+  describe: 4,
+  check: 5,
+  producers: 6,
+  offsets: 7
+} as const
 export const PRODUCE_HEADER_BYTES = 28
 export const CHECK_RUN_BYTES = 16
 export const OVERSIZED_BYTES = 12
 export const READ_BYTES = 32
 export const DESCRIBE_BYTES = 16
 export const PRODUCERS_BYTES = 8
+export const OFFSETS_BYTES = 24
+/** Above any partition: all of the topic that the shard has. */
+export const ALL_PARTITIONS = 0xffff_ffff
 
 /**
  * Replies ring. All begin with: 0 u8 type · 1 u8 flags (1 = last of its request) · 2 u16 0 · 4 u32 request id
@@ -44,6 +57,8 @@ export const PRODUCERS_BYTES = 8
  *   EVENT      8 a ShardEvent, msgpack; request id 0
  *   CHECKED    nothing more: all of a CHECK may be written
  *   PRODUCERS  8 entries: handle u32 · 0 u32 · producer number u64 · last sequence i64 · last offset u64 (32 bytes each)
+ *   OFFSETS    8 entries: partition u32 · u32 1 if a record is that late · start u64 · end u64
+ *              · offset of that record u64 · its timestamp i64                                         (40 bytes each)
  */
 export const replyTypes = {
   produced: 1,
@@ -53,13 +68,15 @@ export const replyTypes = {
   ack: 5,
   event: 6,
   checked: 7,
-  producers: 8
+  producers: 8,
+  offsets: 9
 } as const
 export const REPLY_LAST = 1
 export const REPLY_HEADER_BYTES = 8
 export const REPLY_BODY_AT = 12
 export const DESCRIBED_ENTRY_BYTES = 32
 export const PRODUCER_ENTRY_BYTES = 32
+export const OFFSETS_ENTRY_BYTES = 40
 
 const writtenByNumber: readonly Written[] = ['no', 'yes', 'unknown']
 

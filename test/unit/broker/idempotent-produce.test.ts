@@ -133,6 +133,7 @@ class Stage {
       dropTopic: () => Promise.resolve(),
       describeTopic: () => Promise.resolve([]),
       runRetention: () => Promise.resolve(),
+      offsetsAt: () => Promise.resolve([]),
       read: () => submitOutcomes.taken
     }
   }

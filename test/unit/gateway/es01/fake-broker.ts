@@ -192,6 +192,10 @@ export class FakeBroker implements Broker {
     return [...this.partitionCounts.keys()]
   }
 
+  offsetsAt(): Promise<never> {
+    return Promise.reject(new BrokerError('ROUTE_NOT_FOUND', { path: 'offsetsAt' }))
+  }
+
   describeTopic(): Promise<TopicDescription> {
     return Promise.reject(new BrokerError('ROUTE_NOT_FOUND', { path: 'describeTopic' }))
   }

@@ -10,6 +10,7 @@ import { FakeBroker } from './fake-broker.ts'
 import { assertError, errorOf, one, RawConnection, settings, startGateway, waitFor } from './http-harness.ts'
 import type { Answer, EngineName } from './http-harness.ts'
 import { readerCases } from './reader-cases.ts'
+import { offsetCases } from './offset-cases.ts'
 import { consumeCases, produceCases, topicCases } from './route-cases.ts'
 
 function refusalCases(engine: EngineName): void {
@@ -302,6 +303,7 @@ export function describeEngine(engine: EngineName): void {
   describe(`topics over ${engine}`, () => topicCases(engine))
   describe(`produce over ${engine}`, () => produceCases(engine))
   describe(`consume over ${engine}`, () => consumeCases(engine))
+  describe(`offsets over ${engine}`, () => offsetCases(engine))
   describe(`refusals over ${engine}`, () => refusalCases(engine))
   describe(`back-pressure over ${engine}`, () => pressureCases(engine))
   describe(`clients that do not read, and large bodies, over ${engine}`, () => readerCases(engine))

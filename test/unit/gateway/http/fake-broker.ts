@@ -16,7 +16,7 @@ import type {
   RecordSource,
   SubmitOutcome
 } from '../../../../src/model/requests.ts'
-import type { TopicConfig, TopicConfigPatch, TopicDescription } from '../../../../src/model/topic.ts'
+import type { PartitionOffsets, TopicConfig, TopicConfigPatch, TopicDescription } from '../../../../src/model/topic.ts'
 
 export interface StoredRecord {
   readonly key: Buffer | null
@@ -64,6 +64,7 @@ export class FakeBroker implements Broker {
   holdsAnswers = false
   turnCount = 0
   readonly reads: ReadRequest[] = []
+  readonly timesAsked: (bigint | null)[] = []
   /** Set to have the next submit throw: a bug of the broker. */
   bug: Error | null = null
   /** Set to have every consume answer with these bytes, in pieces of `chunkBytes`. */
@@ -146,6 +147,18 @@ export class FakeBroker implements Broker {
         size_bytes: 0
       }))
     }
+  }
+
+  /** Every record has timestamp 1, as in a consume. */
+  async offsetsAt(name: string, partition: number | null, timestampMs: bigint | null): Promise<PartitionOffsets[]> {
+    if (this.bug !== null) throw this.bug
+    this.timesAsked.push(timestampMs)
+    const all = this.#topicOf(name).partitions.map((records, id) => {
+      const isFound = timestampMs !== null && timestampMs <= 1n && records.length > 0
+      const found = isFound ? { offset: 0, timestampMs: 1 } : null
+      return { partition: id, earliest: 0, latest: records.length, found }
+    })
+    return partition === null ? all : all.filter(entry => entry.partition === partition)
   }
 
   topicConfig(name: string): TopicConfig {

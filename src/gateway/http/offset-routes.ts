@@ -1,0 +1,21 @@
+/** The route that tells where partitions begin and end, and where a time is in them. Main thread. */
+import { writePartitionOffsets, writeTopicOffsets } from '../../wire/json/offsets-json.ts'
+import type { Exchange } from './exchange.ts'
+import { parseQuery, readPartition, readTime } from './query.ts'
+
+const parameterNames = ['partition', 'timestamp_ms']
+
+/** `GET /topics/:name/offsets` */
+export function offsets(exchange: Exchange): null {
+  const parameters = parseQuery(exchange.head.query, parameterNames)
+  const partition = readPartition(parameters)
+  const timestampMs = readTime(parameters, 'timestamp_ms')
+  const isByTime = timestampMs !== null
+  const answer = exchange.services.broker.offsetsAt(exchange.name, partition, timestampMs).then(entries => {
+    const [first] = entries
+    const isOne = partition !== null && first !== undefined
+    return isOne ? writePartitionOffsets(first, isByTime) : writeTopicOffsets(entries, isByTime)
+  })
+  exchange.answerWith(200, answer)
+  return null
+}

@@ -1,0 +1,72 @@
+/** `topic offsets` as a user sees it: what is asked of the broker, and what is printed. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { run, startFakeBroker } from './terminal.ts'
+
+const words = ['topic', 'offsets', '--name', 'orders']
+
+test('topic offsets prints one line per partition, with exact numbers', async t => {
+  const body =
+    '{"partitions":[{"partition":0,"earliest":5,"latest":9007199254740993},{"partition":1,"earliest":0,"latest":0}]}'
+  const broker = await startFakeBroker(t, () => ({ status: 200, body }))
+  const { code, stdout } = await run([...words, '--broker', broker.url])
+  const lines = 'partition=0 earliest=5 latest=9007199254740993\npartition=1 earliest=0 latest=0\n'
+  assert.deepEqual([code, stdout, broker.asked[0]?.url], [0, lines, '/topics/orders/offsets'])
+  assert.equal((await run([...words, '--json', '--broker', broker.url])).stdout, `${body}\n`)
+})
+
+test('topic offsets of one partition at a time prints the record found, or that none is so late', async t => {
+  const bodies = [
+    '{"partition":2,"earliest":0,"latest":9,"offset":7,"timestamp_ms":1700000000001}',
+    '{"partition":2,"earliest":0,"latest":9,"offset":9,"timestamp_ms":null}'
+  ]
+  const broker = await startFakeBroker(t, () => ({ status: 200, body: bodies.shift() ?? '' }))
+  const asked = [...words, '--partition', '2', '--broker', broker.url]
+  const found = await run([...asked, '--time', '1700000000000'])
+  assert.equal(found.stdout, 'partition=2 earliest=0 latest=9 offset=7 timestamp_ms=1700000000001\n')
+  const none = await run([...asked, '--time', '18446744073709551615'])
+  assert.equal(none.stdout, 'partition=2 earliest=0 latest=9 offset=9 timestamp_ms=none\n')
+  assert.deepEqual(
+    broker.asked.map(({ url }) => url),
+    [
+      '/topics/orders/offsets?partition=2&timestamp_ms=1700000000000',
+      '/topics/orders/offsets?partition=2&timestamp_ms=18446744073709551615'
+    ]
+  )
+})
+
+test('a time may be Unix milliseconds or ISO 8601 with its zone', async t => {
+  const broker = await startFakeBroker(t, () => ({ status: 200, body: '{"partitions":[]}' }))
+  const times = [
+    ['-5', '-5'],
+    ['2026-01-31', '1769817600000'],
+    ['2026-01-31T08:30Z', '1769848200000'],
+    ['2026-01-31T08:30:00+01:00', '1769844600000'],
+    ['2024-02-29T23:59:59.123Z', '1709251199123'],
+    ['1969-12-31T23:59:59Z', '-1000']
+  ] as const
+  for (const [time, milliseconds] of times) {
+    assert.equal((await run([...words, '--time', time, '--broker', broker.url])).code, 0, time)
+    assert.equal(broker.asked.at(-1)?.url, `/topics/orders/offsets?timestamp_ms=${milliseconds}`)
+  }
+})
+
+test('a time that could mean more than one moment, or none, is refused before anything is asked', async t => {
+  const broker = await startFakeBroker(t, () => ({ status: 200, body: '{"partitions":[]}' }))
+  const times = [
+    '2026-01-31T08:30',
+    '2026-02-31',
+    '2026-13-01',
+    '31.01.2026',
+    'noon',
+    '',
+    '1e3',
+    '18446744073709551616'
+  ]
+  for (const time of times) {
+    const { code, stderr } = await run([...words, '--time', time, '--broker', broker.url])
+    assert.equal(code, 2, time)
+    assert.ok(stderr.includes(`--time '${time}' is n`), stderr)
+  }
+  assert.equal(broker.asked.length, 0)
+})
