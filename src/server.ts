@@ -15,13 +15,14 @@ import { Compaction } from './broker/compaction.ts'
 import { IdempotentProduce, type IdempotentParts } from './broker/idempotent-produce.ts'
 import { LocalEngine, OpenTopics } from './broker/local-engine.ts'
 import { ProducerCommands } from './broker/producer-commands.ts'
-import { budgetBytes, openFilesMax } from './config/auto-sizes.ts'
+import { budgetBytes, openFilesMax, reserveBytes } from './config/auto-sizes.ts'
 import { descriptorLimit, measureMachine } from './config/machine.ts'
 import type { Settings } from './config/settings.ts'
 import { defaultShardCount } from './config/shards.ts'
 import { Catalog } from './control/catalog.ts'
 import { ChangeTurns } from './control/change-turns.ts'
 import { ProducerTable } from './control/producer-table.ts'
+import { FreeSpace } from './disk/free-space.ts'
 import { createEs01Gateway, type Es01Gateway } from './gateway/es01/gateway.ts'
 import { createHttpGateway, type HttpGateway } from './gateway/http/gateway.ts'
 import { limits } from './model/limits.ts'
@@ -102,7 +103,10 @@ async function build(settings: Settings, logger: Logger, undo: Undo[]): Promise<
   const topicParts = { catalog, turns: new ChangeTurns(), store, engine, defaults }
   const { compaction, maintenance } = buildCompaction({ settings, logger, catalog, shards, dataDir })
   undo.push(() => maintenance.close())
-  const broker = new LocalBroker({ ...settings, ...topicParts, idempotent, producers, compaction })
+  const space = buildSpace(settings, dataDir, shardCount, logger)
+  await space.start()
+  undo.push(() => Promise.resolve(space.stop()))
+  const broker = new LocalBroker({ ...settings, ...topicParts, idempotent, producers, compaction, space })
 
   const started = shards.start()
   // Its failure is met below; until then it must not count as unhandled.
@@ -126,6 +130,7 @@ async function build(settings: Settings, logger: Logger, undo: Undo[]): Promise<
     es01,
     async stop() {
       broker.beginStop()
+      space.stop()
       const deadlineMs = settings.shutdownTimeoutMs * GATEWAY_STOP_SHARE
       await Promise.all([http.stop(deadlineMs), es01?.stop(deadlineMs)])
       await background.close()
@@ -249,6 +254,11 @@ async function placeShards(settings: Settings, catalog: Catalog, store: Store, d
     )
   }
   return stored
+}
+
+function buildSpace(settings: Settings, directory: string, shardCount: number, logger: Logger): FreeSpace {
+  const budget = budgetBytes(settings, measureMachine(directory), shardCount)
+  return new FreeSpace({ directory, reserveBytes: reserveBytes(settings, budget), logger })
 }
 
 /** Each shard has its share of the journal's budget. */

@@ -28,6 +28,8 @@ export interface BrokerOptions extends Omit<TopicParts, 'onDeleted'> {
   readonly idempotent: IdempotentProduce
   readonly producers: ProducerCommands
   readonly compaction: { runAll(): Promise<void> }
+  /** True while the disk has no room for more records. */
+  readonly space: { readonly isLow: boolean }
   readonly maxRecordBytes: number
   readonly flushEveryRecords: number
 }
@@ -103,6 +105,7 @@ export class LocalBroker implements Broker {
       queueMicrotask(() => caller.onProduced(nothing, 0, 0))
       return submitOutcomes.taken
     }
+    if (this.#options.space.isLow) return this.#refuse(caller, new BrokerError('DISK_FULL', {}, { written: 'no' }))
     const refusal = this.#checkSizes(records)
     if (refusal !== null) return this.#refuse(caller, refusal)
     let outcome: SubmitOutcome

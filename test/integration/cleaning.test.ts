@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { existsSync, readdirSync } from 'node:fs'
 import type { TestContext } from 'node:test'
 import { startBroker, waitFor, type TestBroker } from '../support/broker.ts'
-import { HttpApi, onBothEngines, onEveryVariant } from '../support/http-api.ts'
+import { HttpApi, assertRefused, onBothEngines, onEveryVariant } from '../support/http-api.ts'
 
 const flags = { '--segment-delete-grace': '10ms' }
 
@@ -148,6 +148,27 @@ onBothEngines(
     assert.ok((await api.consumeAll('kept', 0)).length > 4)
     await api.createTopic('gone', 1)
     assert.deepEqual(await api.consumeAll('gone', 0), [])
+  },
+  { flags }
+)
+
+onBothEngines(
+  'below the disk reserve produce gets 507 and writes nothing; reads, changes and cleaning go on',
+  async (t, api, broker) => {
+    await api.createTopic('events', 1, { segment_bytes: 1000, retention_bytes: 2000 })
+    await fill(api, 'events', 0, 30)
+    await broker.stop()
+    const { dataDir } = broker
+    // More than any disk has free.
+    const reserved = { ...flags, '--disk-reserve-bytes': '1TiB' }
+    const full = new HttpApi((await startBroker(t, { dataDir, flags: reserved })).url)
+    assertRefused(await full.post('/topics/events/produce', { records: [{ value: 'x' }] }), 507, 'DISK_FULL')
+    assert.equal((await full.consumeAll('events', 0)).length, 30)
+    assert.equal((await full.post('/admin/run-retention', '')).status, 204)
+    const partition = (await full.describe('events')).partitions[0]
+    assert.ok(partition !== undefined && partition.start_offset > 0 && partition.end_offset === 30)
+    await full.createTopic('more', 1)
+    assert.equal((await full.call('DELETE', '/topics/more')).status, 200)
   },
   { flags }
 )
