@@ -17,8 +17,14 @@ const packPoints: AppenderPoints = { read: 'pack.read', write: 'pack.write' }
 
 /** Memory of a settler, used for job after job: two stagings. */
 export class SettleMemory {
-  readonly log = new AlignedAppender(alignedBuffer(STAGING_BYTES))
-  readonly pack = new AlignedAppender(alignedBuffer(STAGING_BYTES))
+  readonly log: AlignedAppender
+  readonly pack: AlignedAppender
+
+  /** @param stagingBytes of whole blocks: the length of a write. */
+  constructor(stagingBytes = STAGING_BYTES) {
+    this.log = new AlignedAppender(alignedBuffer(stagingBytes))
+    this.pack = new AlignedAppender(alignedBuffer(stagingBytes))
+  }
 }
 
 export class SettleOutput {

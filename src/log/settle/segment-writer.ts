@@ -3,7 +3,7 @@
  * holds the lock.
  *
  *   a segment with little in it     extents in the job's pack file, shared by all partitions
- *   OWN_BYTES_MIN and more          its own `.log`; what lay in packs is copied there first
+ *   ownBytesMin and more            its own `.log`; what lay in packs is copied there first
  *   sealed, with its own `.log`     the `.log` is cut to its length; `.blocks`, `.index`, `.timeindex` beside it
  */
 import { entryKinds } from '../group-format.ts'
@@ -16,23 +16,28 @@ import type { PartitionDraft, SegmentDraft } from './partition-draft.ts'
 import type { PlannedEntry } from './plan.ts'
 import { RunReader } from './run-reader.ts'
 
-/** From so many bytes on a segment has files of its own: below, their syncs would cost more than a second copy. */
-export const OWN_BYTES_MIN = 512 * 1024
-/** Bytes after which others get a turn. */
-const TURN_BYTES = 1024 * 1024
+export interface SegmentSizes {
+  /** From so many bytes on a segment has files of its own: below, their syncs would cost more than a second copy. */
+  readonly ownBytesMin: number
+  /** Bytes after which others get a turn. */
+  readonly turnBytes: number
+}
+export const segmentSizes: SegmentSizes = { ownBytesMin: 512 * 1024, turnBytes: 1024 * 1024 }
 
 export class SegmentWriter {
   readonly #output: SettleOutput
   readonly #reader: RunReader
   readonly #shard: number
+  readonly #sizes: SegmentSizes
   readonly #builder = new BlockBuilder()
   #turnBytes = 0
   damagedRuns = 0
 
-  constructor(output: SettleOutput, reader: RunReader, shard: number) {
+  constructor(output: SettleOutput, reader: RunReader, shard: number, sizes = segmentSizes) {
     this.#output = output
     this.#reader = reader
     this.#shard = shard
+    this.#sizes = sizes
   }
 
   /** Writes all runs of the partition, and completes the segments that are sealed. @throws DiskError */
@@ -43,7 +48,7 @@ export class SegmentWriter {
       const newBytes = runs.reduce((sum, { entry }) => sum + entry.bytes, 0)
       const oldBytes = segment.extents.reduce((sum, extent) => sum + extent.bytes, 0)
       const hasOwn = segment.extents.some(({ pack }) => pack === 0)
-      if (hasOwn || newBytes + oldBytes >= OWN_BYTES_MIN) {
+      if (hasOwn || newBytes + oldBytes >= this.#sizes.ownBytesMin) {
         if (runs.length > 0 || needsFiles(segment)) yield* this.#writeOwn(draft, segment, runs)
       } else if (runs.length > 0) yield* this.#writePacked(draft, segment, runs)
       segment.runs.length = 0
@@ -206,7 +211,7 @@ export class SegmentWriter {
 
   *#turn(bytes: number): Generator<undefined, void, undefined> {
     this.#turnBytes += bytes
-    if (this.#turnBytes < TURN_BYTES) return
+    if (this.#turnBytes < this.#sizes.turnBytes) return
     this.#turnBytes = 0
     yield
   }

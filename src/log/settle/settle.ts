@@ -11,7 +11,7 @@ import { PartitionDraft } from './partition-draft.ts'
 import { planSettle, type SettlePlan, type SlotToSettle } from './plan.ts'
 import { unusedFiles } from './removals.ts'
 import { RunReader } from './run-reader.ts'
-import { SegmentWriter } from './segment-writer.ts'
+import { SegmentWriter, type SegmentSizes } from './segment-writer.ts'
 
 export interface SettlePlace {
   readonly disk: Disk
@@ -19,6 +19,8 @@ export interface SettlePlace {
   readonly dataDirectory: string
   readonly journalDirectory: string
   readonly memory: SettleMemory
+  /** Default: segmentSizes. */
+  readonly sizes?: SegmentSizes
 }
 
 /** What a handle is. */
@@ -71,7 +73,7 @@ export function* settle(
   const at = { dataDirectory: place.dataDirectory, shard: manifest.shard, pack: manifest.nextPack }
   const output = new SettleOutput(place.disk, at, place.memory)
   const reader = new RunReader()
-  const writer = new SegmentWriter(output, reader, manifest.shard)
+  const writer = new SegmentWriter(output, reader, manifest.shard, place.sizes)
   // A job that was committed, and whose shard was never told: it is told of all.
   const wasCommitted = slots.length < job.slots.length
   const resultOf = (counting: Manifest, changed: readonly ManifestPartition[]): SettleResult => ({
