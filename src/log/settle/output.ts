@@ -181,14 +181,11 @@ export class SettleOutput {
   /** Makes a directory below the data directory, and those above it. Their names become durable in finish(). */
   #makeDirectory(path: string): void {
     const absolute = this.#absolute(path)
-    if (this.#disk.exists(absolute)) {
-      // Perhaps made by a process that was killed before it synced the name.
-      this.#dirty.add(dirname(absolute))
-      return
-    }
     const parent = dirname(path)
+    // Those that are there, too: perhaps made by a process that was killed before it synced their names.
     if (parent !== '.') this.#makeDirectory(parent)
     this.#dirty.add(dirname(absolute))
+    if (this.#disk.exists(absolute)) return
     try {
       this.#disk.makeDirectory('segment.directory', absolute)
     } catch (error) {
