@@ -2,9 +2,10 @@
  * The partition logs of one shard, found by topic and partition on the hot path and by handle elsewhere.
  * Owned by the shard thread. Logs are made on first use: a topic of 10,000 partitions costs an empty array.
  */
+import { BrokerError } from '../model/errors.ts'
 import { limits } from '../model/limits.ts'
 import type { ShardTopic, TopicRetention } from '../wire/shard/messages.ts'
-import type { ManifestPartition } from './manifest.ts'
+import type { Manifest } from './manifest.ts'
 import { PartitionLog } from './partition-log.ts'
 
 /** A topic's share of this shard. */
@@ -47,6 +48,8 @@ export class LogTable {
   #firstHandles: number[] | null = null
   /** Recovered logs whose topic was not opened yet; what stays here is unknown to the store: kept, reported (V4). */
   readonly #unclaimed = new Map<number, PartitionLog>()
+  /** Slots were settled before: what is not in the manifest may be gone with its topic. */
+  hasSettled = false
 
   topic(firstHandle: number): TopicLogs | undefined {
     return this.#topics.get(firstHandle)
@@ -63,8 +66,9 @@ export class LogTable {
   }
 
   /** Begins with what a manifest knows. */
-  recover(partitions: Iterable<ManifestPartition>): void {
-    for (const partition of partitions) this.recoveredLog(partition.handle).recoverSettled(partition)
+  recover({ partitions, settledSequence }: Pick<Manifest, 'partitions' | 'settledSequence'>): void {
+    this.hasSettled = settledSequence > 0
+    for (const partition of partitions.values()) this.recoveredLog(partition.handle).recoverSettled(partition)
   }
 
   /** The log of a handle, whether its topic is open or not; undefined: it has none. */
@@ -96,13 +100,21 @@ export class LogTable {
     return this.#unclaimed.values()
   }
 
-  /** Opens a topic; its recovered logs become reachable. Doing it again changes nothing (V6: replayed at start). */
+  /**
+   * Opens a topic; its recovered logs become reachable. Doing it again changes nothing (V6: replayed at start).
+   * @throws BrokerError NOT_READY if what is settled of it is gone, which is right for deleted topics only.
+   */
   open(topic: ShardTopic): void {
     if (this.#topics.has(topic.firstHandle)) return
     const logs = new TopicLogs(topic)
     for (let partition = 0; partition < topic.partitionCount && this.#unclaimed.size > 0; partition++) {
       const log = this.#unclaimed.get(topic.firstHandle + partition)
       if (log === undefined) continue
+      if (log.isBeheaded) {
+        throw new BrokerError('NOT_READY', {
+          problem: `the manifest does not have partition handle ${log.handle}, but its slots begin at offset ${log.startOffset}; an operator must decide`
+        })
+      }
       logs.logs[partition] = log
       this.#unclaimed.delete(log.handle)
     }

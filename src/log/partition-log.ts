@@ -64,6 +64,8 @@ export class PartitionLog {
   highWatermark = 0
   /** Next offset to give, the group being gathered included. */
   nextOffset = 0
+  /** What it had before its first run is not there: true of deleted topics only. */
+  isBeheaded = false
   /** Epoch of what is written now. */
   leaderEpoch = 0
   /** Starts of epochs above 0, oldest first. Few: one for each start that cut data (V5). */
@@ -279,6 +281,22 @@ export class PartitionLog {
     this.#droppedBytes += this.#sealed.replace(this.#sealed.first, to, settled)
     // Places are counted by whoever captured a state: they stay, so what was merged counts as dropped.
     this.#sealed.shift(replaced - settled.length)
+  }
+
+  /** True while nothing was recovered of it but, perhaps, where it began to be known. */
+  get isUnknown(): boolean {
+    return this.settled === null && this.runs.count === 0
+  }
+
+  /** Begins at an offset, though what was before is nowhere: its topic was deleted while slots still told of it. */
+  beginAt(offset: number): void {
+    assert(this.isUnknown && offset > this.nextOffset, 'what is known of a log does not go back')
+    this.isBeheaded = true
+    this.startOffset = offset
+    this.nextOffset = offset
+    this.#staged.base = offset
+    this.capture(recovered, 0, 0)
+    this.commit(recovered, 0)
   }
 
   /** Begins with what a manifest knows, before any run is recovered. */

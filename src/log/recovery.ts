@@ -338,6 +338,8 @@ export function replay(findings: Findings, table: LogTable): void {
 /** Applies one entry; `base` is added to its position. */
 export function replayEntry(entry: DirectoryEntry, ordinal: number, base: number, table: LogTable): void {
   const log = table.recoveredLog(entry.handle)
+  // What a deleted topic had in settled slots is gone, while later slots may still tell of it.
+  if (entry.baseOffset > log.nextOffset && table.hasSettled && log.isUnknown) log.beginAt(entry.baseOffset)
   if (entry.kind === entryKinds.startOffset) {
     if (entry.baseOffset > log.startOffset) log.moveStart(entry.baseOffset)
     return

@@ -106,7 +106,7 @@ export class ShardLog {
     const manifest = loadManifest(options.disk, options.directory, options.shard, options.placementEpoch)
     const findings = findSlots(options.disk, this.files, { ...options, ...manifest })
     this.#receiveMs = findings.receiveMsMax
-    this.table.recover(manifest.partitions.values())
+    this.table.recover(manifest)
     replay(findings, this.table)
     const lastSequence = findings.slots.at(-1)?.header.sequence ?? manifest.settledSequence
     const position = { lastSequence, lastGroup: findings.lastSynced }

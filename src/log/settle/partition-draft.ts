@@ -74,6 +74,11 @@ export class PartitionDraft {
 
   #applyRun(planned: PlannedEntry): void {
     const { entry } = planned
+    // A handle that nobody knows any more may have lost what was settled of it: all that is left is kept (V4).
+    if (this.#old === undefined && this.segments.length === 0 && entry.baseOffset > this.nextOffset) {
+      this.startOffset = Math.max(this.startOffset, entry.baseOffset)
+      this.nextOffset = entry.baseOffset
+    }
     assert(entry.baseOffset === this.nextOffset, 'the runs of slots follow what is settled')
     const last = this.segments.at(-1)
     const begins = last === undefined || last.isSealed || (entry.flags & RUN_ROLLS) !== 0
