@@ -341,7 +341,8 @@ export function replayEntry(entry: DirectoryEntry, ordinal: number, base: number
   // What a deleted topic had in settled slots is gone, while later slots may still tell of it.
   if (entry.baseOffset > log.nextOffset && table.hasSettled && log.isUnknown) log.beginAt(entry.baseOffset)
   if (entry.kind === entryKinds.startOffset) {
-    if (entry.baseOffset > log.startOffset) log.moveStart(entry.baseOffset)
+    // Also if the manifest knows it: segments that it could not drop, because they went on in slots, go now.
+    if (entry.baseOffset >= log.startOffset) log.moveStart(entry.baseOffset)
     return
   }
   if (entry.kind === entryKinds.leaderEpoch) {

@@ -60,7 +60,7 @@ export class PartitionDraft {
       const { entry } = planned
       switch (entry.kind) {
         case entryKinds.startOffset:
-          this.startOffset = Math.max(this.startOffset, entry.baseOffset)
+          this.#applyStart(entry.baseOffset)
           break
         case entryKinds.leaderEpoch:
           if (entry.leaderEpoch > (this.#epochs.at(-1)?.epoch ?? 0))
@@ -70,6 +70,13 @@ export class PartitionDraft {
           this.#applyRun(planned)
       }
     }
+  }
+
+  /** As PartitionLog.moveStart does: where everything goes, the next record begins a segment. */
+  #applyStart(offset: number): void {
+    this.startOffset = Math.max(this.startOffset, offset)
+    const last = this.segments.at(-1)
+    if (last !== undefined && offset === this.nextOffset) last.isSealed = true
   }
 
   #applyRun(planned: PlannedEntry): void {
@@ -120,13 +127,15 @@ export class PartitionDraft {
     }
   }
 
-  /** Takes the segments out that lie before the start offset; their runs are never written. @returns those that had files. */
-  dropBeforeStart(): SegmentDraft[] {
-    let count = 0
-    while (count < this.segments.length && (this.segments[count] as SegmentDraft).nextOffset <= this.startOffset)
-      count++
-    const dropped = this.segments.splice(0, count)
-    return dropped.filter(segment => segment.extents.length > 0)
+  /**
+   * Takes the sealed segments out that lie before the start offset; their runs are never written. One that may go on in
+   * later slots stays, so that its numbers do: its runs before the start are not written either.
+   * @returns quarantined runs of those segments: their bytes are kept (V2).
+   */
+  dropBeforeStart(): PlannedEntry[] {
+    const keptAt = this.segments.findIndex(({ isSealed, nextOffset }) => !isSealed || nextOffset > this.startOffset)
+    const dropped = this.segments.splice(0, keptAt < 0 ? this.segments.length : keptAt)
+    return dropped.flatMap(({ runs }) => runs.filter(({ entry }) => entry.kind === entryKinds.quarantined))
   }
 
   /** All segments written: the partition as it is committed. @param nowMs Unix ms. */

@@ -43,8 +43,10 @@ export class SegmentWriter {
   /** Writes all runs of the partition, and completes the segments that are sealed. @throws DiskError */
   *write(draft: PartitionDraft): Generator<undefined, void, undefined> {
     for (const segment of draft.segments) {
-      const runs = segment.runs.filter(({ entry }) => entry.kind === entryKinds.run)
-      for (const run of segment.runs) if (run.entry.kind !== entryKinds.run) this.#quarantine(draft, run)
+      const runs = segment.runs.filter(
+        ({ entry }) => entry.kind === entryKinds.run && entry.nextOffset > draft.startOffset
+      )
+      for (const run of segment.runs) if (run.entry.kind !== entryKinds.run) this.quarantine(draft, run)
       const newBytes = runs.reduce((sum, { entry }) => sum + entry.bytes, 0)
       const oldBytes = segment.extents.reduce((sum, extent) => sum + extent.bytes, 0)
       const hasOwn = segment.extents.some(({ pack }) => pack === 0)
@@ -129,7 +131,7 @@ export class SegmentWriter {
       const { entry, slot } = run
       const at = reader.read(runs, i)
       if (at < 0 || !reader.isWhole(entry, at, slot.seed)) {
-        this.#quarantine(draft, run)
+        this.quarantine(draft, run)
         continue
       }
       this.#builder.add(reader.buffer, at, at + entry.bytes, position + bytes)
@@ -144,7 +146,7 @@ export class SegmentWriter {
   }
 
   /** Its bytes are kept as they are, in a file of their own; its offsets are never served (V2). */
-  #quarantine(draft: PartitionDraft, run: PlannedEntry): void {
+  quarantine(draft: PartitionDraft, run: PlannedEntry): void {
     const { entry } = run
     this.damagedRuns++
     const name = `${this.#shard}-${draft.handle}-${String(entry.baseOffset).padStart(20, '0')}.bytes`

@@ -102,7 +102,7 @@ export function* settle(
       if (entries.length === 0 && startOffset <= (old?.startOffset ?? 0)) continue
       const draft = new PartitionDraft(handle, old?.directory ?? where.directory, old, startOffset)
       draft.apply(entries)
-      draft.dropBeforeStart()
+      for (const run of draft.dropBeforeStart()) writer.quarantine(draft, run)
       yield* writer.write(draft)
       const partition = draft.finish(job.nowMs)
       partitions.set(handle, partition)
