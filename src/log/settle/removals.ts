@@ -52,8 +52,8 @@ export function packsOf(partitions: Iterable<ManifestPartition>): Set<number> {
 }
 
 /**
- * Removes the files that are due, files before their directories. @returns what is left: not due yet, or refused by the
- * disk, to be tried again.
+ * Removes the files that are due, files before their directories, durably: what the next commit forgets does not come
+ * back. @returns what is left: not due yet, or refused by the disk, to be tried again.
  */
 export function removeDue(
   disk: Disk,
@@ -61,20 +61,35 @@ export function removeDue(
   removals: readonly FileRemoval[],
   nowMs: number
 ): { left: FileRemoval[]; refused: DiskError[] } {
-  const left: FileRemoval[] = []
+  const left = removals.filter(({ dueMs }) => dueMs > nowMs)
   const refused: DiskError[] = []
-  for (const removal of removals) {
-    if (removal.dueMs > nowMs) {
-      left.push(removal)
-      continue
-    }
+  const removed = new Map<string, FileRemoval[]>()
+  const attempt = (those: readonly FileRemoval[], action: () => void): void => {
     try {
-      removeOne(disk, `${dataDirectory}/${removal.path}`, isFile(removal.path))
+      action()
     } catch (error) {
       if (!(error instanceof DiskError)) throw error
       refused.push(error)
-      left.push(removal)
+      left.push(...those)
     }
+  }
+  for (const removal of removals) {
+    if (removal.dueMs > nowMs) continue
+    if (left.some(({ path }) => path.startsWith(`${removal.path}/`))) {
+      // Its turn comes when what lies in it is gone.
+      left.push(removal)
+      continue
+    }
+    attempt([removal], () => {
+      removeOne(disk, `${dataDirectory}/${removal.path}`, isFile(removal.path))
+      const directory = dirname(removal.path)
+      removed.set(directory, [...(removed.get(directory) ?? []), removal])
+    })
+  }
+  for (const [directory, those] of removed) {
+    const absolute = `${dataDirectory}/${directory}`
+    // A directory that is gone itself takes the names in it along.
+    if (disk.exists(absolute)) attempt(those, () => disk.syncDirectory('segment.directory-sync', absolute))
   }
   return { left, refused }
 }
@@ -82,7 +97,8 @@ export function removeDue(
 /** Gone already is as good; a directory that holds other things is kept. */
 function removeOne(disk: Disk, path: string, isFileName: boolean): void {
   try {
-    if (isFileName) disk.remove('segment.remove', path)
+    if (path.endsWith('.pack')) disk.remove('pack.remove', path)
+    else if (isFileName) disk.remove('segment.remove', path)
     else disk.removeDirectory('segment.remove', path)
   } catch (error) {
     const isFine =
