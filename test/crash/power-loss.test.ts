@@ -1,14 +1,17 @@
 /**
- * The promise of the log: what was acknowledged is there after any power cut, once, at its offset, with its content.
+ * The promise of the log: what was acknowledged is there after any power cut, once, at its offset, with its content,
+ * whether it lies in slots or is settled, and whatever became of a settle job.
  * 200 lives of a shard in the normal run, 10,000 with --long or MILLRACE_LONG=1; MILLRACE_SEED replays one.
  */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { liveOnce, type LifeControls, type LifeCounts } from '../support/log-life.ts'
+import type { FaultPoint } from '../../src/disk/faults.ts'
+import type { LifeControls, LifeCounts } from '../support/log-life-counts.ts'
+import { liveOnce } from '../support/log-life.ts'
 import { replayLine } from '../support/log-random.ts'
 
 const FILE = 'test/crash/power-loss.test.ts'
-const STEPS = 60
+const STEPS = 100
 const isLong = process.env['MILLRACE_LONG'] === '1' || process.argv.includes('--long')
 const asked = process.env['MILLRACE_SEED']
 const seeds = asked === undefined ? Array.from({ length: isLong ? 10_000 : 200 }, (_, i) => 1 + i) : [Number(asked)]
@@ -54,4 +57,26 @@ describe('a log whose process is killed and whose power is cut at any moment', (
   it('is seen to lose records if directories are not synced', { skip: !isWholeRun }, () => {
     assert.ok(livesThatLost({ ignoreDirectorySync: true }, 5) >= 5)
   })
+
+  const settleSyncs: readonly FaultPoint[] = [
+    'segment.sync',
+    'pack.sync',
+    'segment.directory-sync',
+    'manifest.sync',
+    'manifest.directory-sync'
+  ]
+  for (const point of settleSyncs) {
+    it(`is seen to break if a settle job leaves out ${point}`, { skip: !isWholeRun }, () => {
+      const broken = seeds.some(seed => {
+        try {
+          liveOnce(seed, STEPS, { ignoredSyncs: [point] })
+          return false
+        } catch {
+          // Lost records, a start that refuses, a file that is not there: each is a reason to sync.
+          return true
+        }
+      })
+      assert.ok(broken)
+    })
+  }
 })

@@ -4,8 +4,8 @@ import { describe, it } from 'node:test'
 import { LogHistory, type LogContents, type ToldRecord } from '../support/log-history.ts'
 
 const told = (handle: number, offset: number, content: string): ToldRecord => ({ handle, offset, content })
-const found = (handles: Record<number, string[]>): LogContents =>
-  new Map(Object.entries(handles).map(([handle, contents]) => [Number(handle), contents]))
+const found = (handles: Record<number, string[]>, start = 0): LogContents =>
+  new Map(Object.entries(handles).map(([handle, contents]) => [Number(handle), { start, contents }]))
 
 /** Two acked records a and b of handle 1. */
 function acked(): LogHistory {
@@ -22,7 +22,7 @@ describe('the judge of a restarted log', () => {
       const history = acked()
       history.begin([told(1, 2, 'c'), told(1, 3, 'd')])
       history.settle(found({ 1: ['a', 'b', ...rest] }), false)
-      assert.deepEqual(history.readable(1), ['a', 'b', ...rest])
+      assert.deepEqual(history.published(1), ['a', 'b', ...rest])
     }
   })
 
@@ -68,6 +68,30 @@ describe('the judge of a restarted log', () => {
     lost.begin([told(1, 2, 'c')])
     lost.settle(found({ 1: ['a', 'b'] }), false)
     assert.throws(() => lost.settle(found({ 1: ['a', 'b', 'c'] }), false), /refused or lost/)
+  })
+
+  it('follows a start offset that moved, and condemns one that went back or moved unasked', () => {
+    const moved = (): LogHistory => {
+      const history = acked()
+      history.begin([], [{ handle: 1, offset: 1 }])
+      history.ack()
+      return history
+    }
+    moved().settle(found({ 1: ['b'] }, 1), false)
+    assert.throws(() => moved().settle(found({ 1: ['a', 'b'] }), false), /start offset/)
+    assert.throws(() => acked().settle(found({ 1: ['b'] }, 1), false), /start offset/)
+    assert.throws(() => moved().settle(found({ 1: [] }, 1), false), /acked records lost/)
+    const doubtful = acked()
+    doubtful.begin([], [{ handle: 1, offset: 2 }])
+    doubtful.settle(found({ 1: [] }, 2), false)
+    assert.equal(doubtful.startOf(1), 2)
+  })
+
+  it('says nothing more about a deleted topic', () => {
+    const history = acked()
+    history.begin([told(1, 2, 'c')])
+    history.drop(1)
+    history.settle(found({}), true)
   })
 
   it('condemns offsets that leave a hole', () => {

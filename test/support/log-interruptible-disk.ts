@@ -27,6 +27,7 @@ interface WhenStruck<T> {
 
 export class InterruptibleDisk implements Disk {
   readonly #inner: Disk
+  readonly #ignoredSyncs: ReadonlySet<FaultPoint>
   #callsLeft = Infinity
   #performsLast = false
   isStopped = false
@@ -34,8 +35,10 @@ export class InterruptibleDisk implements Disk {
   readonly faults = new FaultPlan()
   readonly trace: TracedCall[] = []
 
-  constructor(inner: Disk) {
+  /** @param ignoredSyncs syncs at these points do nothing, and say they did: for negative controls. */
+  constructor(inner: Disk, ignoredSyncs: readonly FaultPoint[] = []) {
     this.#inner = inner
+    this.#ignoredSyncs = new Set(ignoredSyncs)
   }
 
   /** Stops the process at the n-th changing call from now, before it is done or (`performs`) right after. */
@@ -104,7 +107,9 @@ export class InterruptibleDisk implements Disk {
   }
 
   syncDirectory(point: FaultPoint, path: string): void {
-    this.#step(point, path, () => this.#inner.syncDirectory(point, path))
+    this.#step(point, path, () => {
+      if (!this.#ignoredSyncs.has(point)) this.#inner.syncDirectory(point, path)
+    })
   }
 
   #file(opened: DiskFile): DiskFile {
@@ -129,7 +134,10 @@ export class InterruptibleDisk implements Disk {
         }
         this.#step(point, path, write, inner.isDirect ? { short, buffered } : { short })
       },
-      sync: point => this.#step(point, path, () => inner.sync(point)),
+      sync: point =>
+        this.#step(point, path, () => {
+          if (!this.#ignoredSyncs.has(point)) inner.sync(point)
+        }),
       sizeBytes: () => inner.sizeBytes(),
       truncate: (point, sizeBytes) => this.#step(point, path, () => inner.truncate(point, sizeBytes)),
       close: () => {

@@ -1,59 +1,26 @@
 /**
- * One life of a shard's log on a disk that loses power: random appends, rolls, fills, full disks, failed syncs, clean
- * ends, kills and power cuts, each of them also in the middle of any disk call, in recovery too. The same seed lives
- * the same life. Every restart is judged by LogHistory; a life that ends without an error proved the promises.
+ * One life of a shard's log on a disk that loses power: random appends, rolls, fills, settle jobs under way meanwhile,
+ * moves of start offsets, deleted topics, full disks, failed syncs, clean ends, kills and power cuts, each of them also
+ * in the middle of any disk call, in recovery too. The same seed lives the same life. Every restart is judged by LogHistory; a life that ends without an error proved the promises.
  */
 import assert from 'node:assert/strict'
-import { hash } from 'node:crypto'
 import { DiskError } from '../../src/disk/disk.ts'
 import { FaultPlan } from '../../src/disk/fault-plan.ts'
 import type { FaultPoint } from '../../src/disk/faults.ts'
 import { SimulatedDisk } from '../../src/disk/simulated-disk.ts'
 import { fillSlot } from '../../src/log/slot-files.ts'
 import type { PartitionLog } from '../../src/log/partition-log.ts'
+import type { HandlePlace } from '../../src/log/settle/settle.ts'
 import type { ShardLog } from '../../src/log/shard-log.ts'
-import {
-  ManualClock,
-  gather,
-  gatheredResults,
-  openLog,
-  partitionOf,
-  readBack,
-  testDirectory,
-  type TestRecord,
-  type TestRequest
-} from './log-harness.ts'
-import { LogHistory, type LogContents, type ToldRecord } from './log-history.ts'
+import { ManualClock, gather, openLog, partitionOf, readBack, testDirectory } from './log-harness.ts'
+import { LogHistory, type FoundPartition, type LogContents } from './log-history.ts'
 import { Interruption, InterruptibleDisk } from './log-interruptible-disk.ts'
-import { LifeProducers } from './log-producers.ts'
+import { noCounts, type LifeControls, type LifeCounts } from './log-life-counts.ts'
+import { LifeRequests, contentOf, toldRecords, type LifeTopic } from './log-life-requests.ts'
+import { LifeSettler } from './log-life-settler.ts'
 import { diceOf, type Dice } from './log-random.ts'
 
-/** Lies that the disk tells in a negative control. */
-export interface LifeControls {
-  readonly ignoreSync?: boolean
-  readonly ignoreDirectorySync?: boolean
-}
-
-/** What happened, so that a test can see that its lives were eventful. */
-export interface LifeCounts {
-  ackedRecords: number
-  powerCuts: number
-  kills: number
-  cutsInRecovery: number
-  refusedGroups: number
-  failedSyncs: number
-  cutGroups: number
-  copiedGroups: number
-  duplicates: number
-}
-
 type Ending = 'kill' | 'power'
-
-interface LifeTopic {
-  readonly firstHandle: number
-  readonly partitionCount: number
-  readonly segmentBytes: number
-}
 
 const KIB = 1024
 const fullDiskPoints: readonly FaultPoint[] = ['group.write', 'slot.create', 'slot.header-write', 'slot.footer-write']
@@ -65,35 +32,33 @@ const syncPoints: readonly FaultPoint[] = [
 ]
 
 class Life {
-  readonly counts: LifeCounts = {
-    ackedRecords: 0,
-    powerCuts: 0,
-    kills: 0,
-    cutsInRecovery: 0,
-    refusedGroups: 0,
-    failedSyncs: 0,
-    cutGroups: 0,
-    copiedGroups: 0,
-    duplicates: 0
-  }
+  readonly counts: LifeCounts = noCounts()
   readonly #dice: Dice
+  readonly #controls: LifeControls
   readonly #history = new LogHistory()
   readonly #clock = new ManualClock()
-  readonly #topics: LifeTopic[]
-  readonly #producers: LifeProducers
+  #topics: LifeTopic[]
+  #nextHandle = 100
+  readonly #requests: LifeRequests
   readonly #isDeferred: boolean
+  /** How often a process is stopped in the middle of a call. */
+  readonly #stopChance: number
   readonly #encodeBufferBytes: number
+  readonly #slotBytes: number
+  readonly #settler: LifeSettler
   #inner: SimulatedDisk
   #disk: InterruptibleDisk
   #log: ShardLog
-  #nextId = 1
 
   constructor(seed: number, controls: LifeControls) {
     const dice = diceOf(seed)
     this.#dice = dice
-    this.#producers = new LifeProducers(dice)
+    this.#controls = controls
+    this.#requests = new LifeRequests(dice)
     this.#isDeferred = dice.chance(0.2)
+    this.#stopChance = dice.pick([0.03, 0.15])
     this.#encodeBufferBytes = dice.pick([16 * KIB, 256 * KIB, 1024 * KIB])
+    this.#slotBytes = dice.pick([48 * KIB, 128 * KIB])
     this.#topics = [1, 10, 20].map((firstHandle, index) => ({
       firstHandle,
       partitionCount: [3, 1, 40][index] ?? 1,
@@ -103,31 +68,41 @@ class Life {
     const faults = new FaultPlan()
     if (dice.chance(0.2)) {
       const call = 1 + dice.below(25)
-      faults.arm({
-        point: dice.pick(syncPoints),
-        firstCall: call,
-        lastCall: call,
-        fault: { kind: 'error', code: 'EIO' }
-      })
+      const point = dice.pick(syncPoints)
+      faults.arm({ point, firstCall: call, lastCall: call, fault: { kind: 'error', code: 'EIO' } })
     }
     this.#inner = new SimulatedDisk({ ...controls, faults })
-    this.#disk = new InterruptibleDisk(this.#inner)
+    this.#disk = new InterruptibleDisk(this.#inner, this.#controls.ignoredSyncs)
+    this.#settler = new LifeSettler(dice, this.#clock, handle => this.#placeOf(handle))
     this.#log = this.#openUntilUp(false)
+    this.#settler.restart(this.#disk)
+  }
+
+  #placeOf(handle: number): HandlePlace {
+    const topic = this.#topics.find(
+      ({ firstHandle, partitionCount }) => handle >= firstHandle && handle < firstHandle + partitionCount
+    )
+    if (topic === undefined) return { kind: 'dropped' }
+    return { kind: 'kept', directory: `topics/t~${topic.firstHandle}/${handle - topic.firstHandle}` }
   }
 
   run(steps: number): void {
     for (let step = 0; step < steps; step++) {
-      if (this.#dice.chance(0.15)) this.#disk.stopAt(1 + this.#dice.below(12), this.#dice.chance(0.5))
+      if (this.#dice.chance(this.#stopChance)) {
+        this.#disk.stopAt(1 + this.#dice.below(this.#dice.pick([12, 60])), this.#dice.chance(0.5))
+      }
       if (this.#dice.chance(0.06)) this.#fillDisk()
-      this.#clock.wallMs += this.#dice.below(2000) - 500
+      this.#clock.wallMs += this.#dice.below(2000) - (this.#dice.chance(0.9) ? 500 : -5000)
       this.#outlive(() => this.#act())
     }
     this.#disk.goOn()
     this.#disk.faults.disarm()
     this.#outlive(() => this.#log.close())
     this.#restart('power')
+    Object.assign(this.counts, this.#settler.counts)
     this.counts.ackedRecords = this.#history.ackedRecords
-    this.counts.duplicates = this.#producers.duplicates
+    this.counts.ackedMoves = this.#history.ackedMoves
+    this.counts.duplicates = this.#requests.producers.duplicates
   }
 
   /** What ends a process ends this one: then the next one starts. */
@@ -142,25 +117,31 @@ class Life {
   }
 
   #act(): void {
+    if (this.#settler.isBusy && this.#dice.chance(0.4)) this.#advance(1 + this.#dice.below(4))
     const dice = this.#dice.unit()
-    if (dice < 0.76) this.#append()
-    else if (dice < 0.82) this.#fillSpare()
-    else if (dice < 0.88) this.#checkOnePartition()
-    else if (dice < 0.92 && this.#isDeferred) this.#syncNow()
+    if (dice < 0.58) this.#append()
+    else if (dice < 0.61) this.#fillSpare()
+    else if (dice < 0.67) this.#checkOnePartition()
+    else if (dice < 0.71 && this.#isDeferred) this.#syncNow()
+    else if (dice < 0.75) this.#sealOpenSlot()
+    else if (dice < 0.84) this.#settle()
+    else if (dice < 0.88) this.#moveStarts()
+    else if (dice < 0.895) this.#dropTopic()
+    else if (dice < 0.93) this.#settler.removeDue()
     else if (dice < 0.95) this.#endClean()
-    else if (dice < 0.98) this.#restart('kill')
+    else if (dice < 0.98) this.#killBetween()
     else this.#restart('power')
   }
 
   #append(): void {
-    const requests = this.#drawRequests()
+    const requests = this.#requests.draw(this.#log, this.#topics)
     gather(this.#log, requests)
     if (this.#log.encoder.batchCount === 0) {
       // Duplicates alone: nothing is written.
       this.#log.encoder.reset()
       return
     }
-    const group = this.#history.begin(this.#toldRecords(requests))
+    const group = this.#history.begin(toldRecords(this.#log, requests))
     let isPrepared = false
     try {
       this.#log.prepare()
@@ -186,6 +167,85 @@ class Life {
     }
   }
 
+  #sealOpenSlot(): void {
+    try {
+      this.#log.sealOpenSlot()
+    } catch (error) {
+      // Sealed later, when there is room.
+      if (!(error instanceof DiskError) || error.code !== 'ENOSPC') throw error
+    }
+    if (!this.#log.hasUnsynced) this.#history.ack()
+  }
+
+  /** Begins a job; often over all that was written. One that is under way is finished. */
+  #settle(): void {
+    if (this.#settler.isBusy) return this.#advance(Infinity)
+    if (this.#dice.chance(0.7)) this.#sealOpenSlot()
+    const starts = new Map<number, number>()
+    for (const log of this.#log.table.openLogs()) if (log.startOffset > 0) starts.set(log.handle, log.startOffset)
+    this.#settler.begin(this.#log, starts)
+    if (this.#dice.chance(0.4)) this.#advance(Infinity)
+  }
+
+  /** What is counted of a partition is the same before and after its data moves. */
+  #advance(steps: number): void {
+    const before = this.#snapshot()
+    if (!this.#settler.advance(this.#log, steps)) return
+    assert.deepEqual(this.#snapshot(), before, 'settling changes no number of a partition')
+    this.#checkOnePartition()
+  }
+
+  #moveStarts(): void {
+    const logs = this.#log.table.openLogs().filter(log => log.startOffset < log.highWatermark)
+    if (logs.length === 0) return
+    const chosen = new Set(Array.from({ length: 1 + this.#dice.below(3) }, () => this.#dice.pick(logs)))
+    const moves = [...chosen].map(log => ({ log, offset: this.#drawStart(log) }))
+    const told = moves.map(({ log: { handle }, offset }) => ({ handle, offset }))
+    const group = this.#history.begin([], told)
+    try {
+      this.#log.moveStarts(moves)
+      this.#history.ack()
+    } catch (error) {
+      if (!(error instanceof DiskError) || error.code !== 'ENOSPC') throw error
+      this.#log.abandonGroup()
+      this.#history.refuse(group)
+      if (!this.#log.hasUnsynced) this.#history.ack()
+      this.counts.refusedGroups++
+    }
+  }
+
+  /** A later start: where a segment begins, anywhere, or behind everything. */
+  #drawStart(log: PartitionLog): number {
+    const bases = [...log.sealedSegments(), log.activeSegment()].map(({ baseOffset }) => baseOffset)
+    const later = bases.filter(base => base > log.startOffset && base <= log.highWatermark)
+    if (later.length > 0 && this.#dice.chance(0.5)) return this.#dice.pick(later)
+    if (this.#dice.chance(0.2)) return log.highWatermark
+    return log.startOffset + 1 + this.#dice.below(log.highWatermark - log.startOffset)
+  }
+
+  /** Deletes a topic and makes another: the handles of the first are never used again. */
+  #dropTopic(): void {
+    const dropped = this.#dice.pick(this.#topics)
+    const { partitionCount, segmentBytes } = dropped
+    const made = { firstHandle: this.#nextHandle, partitionCount, segmentBytes }
+    this.#nextHandle += partitionCount
+    this.#topics = this.#topics.map(topic => (topic === dropped ? made : topic))
+    this.#log.table.drop(dropped.firstHandle)
+    this.#log.table.open(made)
+    for (let partition = 0; partition < partitionCount; partition++) {
+      this.#history.drop(dropped.firstHandle + partition)
+    }
+    this.counts.droppedTopics++
+  }
+
+  /** A kill between two groups loses nothing, so the numbers stay too. */
+  #killBetween(): void {
+    const before = this.#snapshot(false)
+    const cuts = this.counts.powerCuts
+    this.#restart('kill')
+    if (this.counts.powerCuts === cuts) assert.deepEqual(this.#snapshot(false), before, 'a kill changes no number')
+  }
+
   #syncNow(): void {
     if (this.#log.hasUnsynced) this.#log.sync()
     this.#history.ack()
@@ -199,7 +259,7 @@ class Life {
 
   #fillSpare(): void {
     const name = this.#log.files.drawName()
-    const capacityBytes = 128 * KIB
+    const capacityBytes = this.#slotBytes
     fillSlot(this.#disk, testDirectory, name, capacityBytes)
     this.#log.files.addSpare({ name, capacityBytes, isFilled: true, isBlank: true })
   }
@@ -215,10 +275,14 @@ class Life {
   #checkOnePartition(): void {
     const topic = this.#dice.pick(this.#topics)
     const partition = this.#dice.below(topic.partitionCount)
-    const readable = this.#history.readable(topic.firstHandle + partition)
-    const from = this.#dice.below(readable.length + 1)
-    assert.deepEqual(this.#contentsOf(topic, partition, from), readable.slice(from))
-    this.#producers.check(partitionOf(this.#log, topic.firstHandle, partition), readable)
+    const handle = topic.firstHandle + partition
+    const published = this.#history.published(handle)
+    const start = this.#history.startOf(handle)
+    const from = start + this.#dice.below(published.length - start + 1)
+    assert.deepEqual(this.#contentsOf(topic, partition, from), published.slice(from))
+    const log = partitionOf(this.#log, topic.firstHandle, partition)
+    assert.equal(log.startOffset, start)
+    this.#requests.producers.check(log, published)
   }
 
   #pickEnding(): Ending {
@@ -226,21 +290,24 @@ class Life {
   }
 
   #end(ending: Ending): boolean {
+    if (this.#settler.isBusy) this.counts.endsInSettle++
     if (ending === 'kill') this.counts.kills++
     else this.counts.powerCuts++
     this.#inner = ending === 'kill' ? this.#inner.killProcess() : this.#inner.crash(this.#dice.unit)
-    this.#disk = new InterruptibleDisk(this.#inner)
+    this.#disk = new InterruptibleDisk(this.#inner, this.#controls.ignoredSyncs)
     return ending === 'power'
   }
 
   #restart(ending: Ending): void {
     const hadPowerCut = this.#end(ending)
     this.#log = this.#openUntilUp(hadPowerCut)
+    this.#settler.restart(this.#disk)
     if (!this.#dice.chance(0.5)) return
     // Nothing was written since: the next start must find the same.
     const before = this.#snapshot()
     this.#end('kill')
     this.#log = this.#openUntilUp(false, false)
+    this.#settler.restart(this.#disk)
     assert.deepEqual(this.#snapshot(), before, 'a start without writes in between finds the same')
   }
 
@@ -255,10 +322,12 @@ class Life {
         const log = this.#open()
         this.#disk.goOn()
         this.#history.settle(this.#allContents(log), !isPowerCut)
+        this.#checkProducers(log)
         return log
       } catch (error) {
         if (!(error instanceof Interruption) && !(error instanceof DiskError)) throw error
         this.counts.cutsInRecovery++
+        if (attempt > 50) throw new Error('no start comes up', { cause: error })
         if (this.#end(this.#pickEnding())) isPowerCut = true
       }
     }
@@ -267,8 +336,8 @@ class Life {
   #open(): ShardLog {
     const dice = this.#dice
     const log = openLog(this.#disk, {
-      slotBytes: 128 * KIB,
-      firstSlotBytes: 64 * KIB,
+      slotBytes: this.#slotBytes,
+      firstSlotBytes: 48 * KIB,
       encodeBufferBytes: this.#encodeBufferBytes,
       clock: this.#clock,
       drawSalt: () => dice.bytes(8)
@@ -280,16 +349,24 @@ class Life {
   }
 
   #allContents(log: ShardLog): LogContents {
-    const found = new Map<number, string[]>()
+    const found = new Map<number, FoundPartition>()
     for (const topic of this.#topics) {
       for (let partition = 0; partition < topic.partitionCount; partition++) {
-        if (log.table.topic(topic.firstHandle)?.logs[partition] === undefined) continue
-        const contents = this.#contentsOf(topic, partition, 0, log)
-        this.#producers.check(partitionOf(log, topic.firstHandle, partition), contents)
-        found.set(topic.firstHandle + partition, contents)
+        const partitionLog = log.table.topic(topic.firstHandle)?.logs[partition]
+        if (partitionLog === undefined) continue
+        const start = partitionLog.startOffset
+        const contents = this.#contentsOf(topic, partition, start, log)
+        found.set(topic.firstHandle + partition, { start, contents })
       }
     }
     return found
+  }
+
+  /** Records below the start are gone; what the log knows of their producers is not. */
+  #checkProducers(log: ShardLog): void {
+    for (const partition of log.table.openLogs()) {
+      this.#requests.producers.check(partition, this.#history.published(partition.handle))
+    }
   }
 
   #contentsOf(topic: LifeTopic, partition: number, from: number, log: ShardLog = this.#log): string[] {
@@ -304,60 +381,15 @@ class Life {
     return records.map(record => contentOf(record.key, record.value))
   }
 
-  #snapshot(): unknown {
+  #snapshot(hasEpochs = true): unknown {
     return this.#topics.map(({ firstHandle, partitionCount }) =>
       Array.from({ length: partitionCount }, (_, partition) => {
         const log = partitionOf(this.#log, firstHandle, partition)
-        return [log.startOffset, log.highWatermark, log.nextOffset, log.sizeBytes, log.segmentCount, log.leaderEpoch]
+        const epoch = hasEpochs ? log.leaderEpoch : 0
+        return [log.startOffset, log.highWatermark, log.nextOffset, log.sizeBytes, log.segmentCount, epoch]
       })
     )
   }
-
-  #drawRequests(): TestRequest[] {
-    return Array.from({ length: 1 + this.#dice.below(3) }, (_, request) => {
-      const topic = this.#dice.pick(this.#topics)
-      const count = 1 + this.#dice.below(this.#dice.pick([1, 8, 40]))
-      const largest = this.#dice.chance(0.05) ? 150 * KIB : this.#dice.pick([0, 40, 300, 5000])
-      const records = Array.from({ length: count }, (_, i) =>
-        this.#drawRecord(this.#dice.below(topic.partitionCount), i === 0 ? largest : Math.min(largest, 300))
-      )
-      const { firstHandle } = topic
-      // One request of a producer in a group: what the next is to send follows from what is staged.
-      if (request > 0 || this.#dice.chance(0.5)) return { firstHandle, records }
-      const producer = this.#producers.draw()
-      const logOf = (partition: number): PartitionLog => partitionOf(this.#log, firstHandle, partition)
-      const numbered = this.#producers.number(producer, records, logOf, ({ key, value }) => contentOf(key, value))
-      return { firstHandle, producer, records: numbered }
-    })
-  }
-
-  /** Key or value begins with a number that no other record has. */
-  #drawRecord(partition: number, largestValue: number): TestRecord {
-    const id = Buffer.from(`${this.#nextId++};`)
-    const filling = this.#dice.bytes(this.#dice.below(largestValue + 1))
-    return this.#dice.chance(0.7)
-      ? { partition, key: id, value: filling }
-      : { partition, key: null, value: Buffer.concat([id, filling]) }
-  }
-
-  /** Duplicates are told nothing new. */
-  #toldRecords(requests: readonly TestRequest[]): ToldRecord[] {
-    const results = gatheredResults(this.#log)
-    return requests
-      .flatMap(({ firstHandle, records }) =>
-        records.map(record => ({ handle: firstHandle + record.partition, record }))
-      )
-      .map(({ handle, record }, i) => ({
-        handle,
-        offset: results[i]?.offset ?? -1,
-        content: contentOf(record.key, record.value)
-      }))
-      .filter((_, i) => results[i]?.isDuplicate === false)
-  }
-}
-
-function contentOf(key: Buffer | null, value: Buffer): string {
-  return hash('sha1', Buffer.concat([Buffer.from(`${key?.length ?? -1} `), key ?? Buffer.alloc(0), value]), 'base64')
 }
 
 /** Lives one life. @throws whatever broke. */
