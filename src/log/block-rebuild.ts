@@ -24,6 +24,8 @@ export interface RebuildRange {
   readonly endPosition: number
   /** Memory to spend on one batch: one that claims more than this, and more than a piece, is damage. */
   readonly batchBytesMax: number
+  /** Whether a whole batch is the one that must stand there; absent: any whose offsets follow. Asked in order. */
+  readonly accepts?: (view: BatchView) => boolean
 }
 
 export interface RebuildEnd {
@@ -112,6 +114,7 @@ class BatchWalk {
     if (opened !== batchStatus.ok && opened !== batchStatus.compressed) return opened
     const { baseOffset, lastOffset } = this.#view
     const doesFollow = baseOffset >= this.nextOffset && lastOffset - this.#range.segmentBase <= limits.segmentBytesHard
-    return doesFollow ? batchStatus.ok : batchStatus.badHeader
+    if (!doesFollow || this.#range.accepts?.(this.#view) === false) return batchStatus.badHeader
+    return batchStatus.ok
   }
 }

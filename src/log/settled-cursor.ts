@@ -2,7 +2,7 @@
  * Reads one partition's segment files batch by batch. Shard thread only. It keeps its place between turns, and finds it
  * again when data moved meanwhile. Every batch it hands out was checked (R2).
  */
-import { batchBytesAt, batchStatus, checkBatch, isWhole, BatchView } from '../wire/batch/view.ts'
+import { isWhole, type BatchView } from '../wire/batch/view.ts'
 import type { ManifestPartition, ManifestSegment } from './manifest.ts'
 import type { PartitionLog } from './partition-log.ts'
 import type { ExtentPlace, SettledWindow } from './settled-window.ts'
@@ -70,8 +70,8 @@ export class SettledCursor {
       return null
     }
     if (this.#at === 0 && this.#meetsDamage(table.firstOffset(this.#block))) return null
-    const areWhole = (bytes: Buffer, start: number, end: number): boolean => this.#areBatchesWhole(bytes, start, end)
-    const index = this.#window.load(place, this.#block, areWhole)
+    const index = this.#window.load(place, this.#block)
+    if (index < 0 && this.#takeRebuilt(place)) return null
     const isLast = this.#block + 1 >= table.count
     const next = isLast ? place.extent.nextOffset : table.firstOffset(this.#block + 1)
     if (index < 0) return this.#damaged(Math.max(this.offset, table.firstOffset(this.#block)), next)
@@ -87,28 +87,27 @@ export class SettledCursor {
     return settledOutcomes.batch
   }
 
-  /** A gap before the block is what compaction left, or a damaged range: then the offset stops at it. */
+  /** Known damage at the block, or before it: then the offset stops there, and it is said next. */
   #meetsDamage(blockOffset: number): boolean {
-    if (blockOffset <= this.offset || this.#partition === null) return false
-    const first = this.#firstDamageBefore(this.#partition, blockOffset)
-    if (first >= blockOffset) return false
+    const partition = this.#partition
+    if (partition === null) return false
+    const at = Math.max(this.offset, blockOffset)
+    const known = this.#damageAt(partition, at)
+    const first = known === null ? this.#firstDamageBefore(partition, at) : Math.max(this.offset, known.firstOffset)
+    if (known === null && first >= at) return false
     this.offset = first
     this.#place = null
     return true
   }
 
-  /** A block whose entry is bad: its batches may vouch for themselves, their first bytes by what the log knows. */
-  #areBatchesWhole(bytes: Buffer, start: number, end: number): boolean {
-    const view = new BatchView()
-    let expected = 0
-    let at = start
-    while (at < end) {
-      if (checkBatch(bytes, at, end) !== batchStatus.ok || !isWhole(view.open(bytes, at, end))) return false
-      if (view.baseOffset < expected || view.leaderEpoch !== this.#log.epochAt(view.baseOffset)) return false
-      expected = view.lastOffset + 1
-      at += batchBytesAt(bytes, at)
-    }
-    return at === end
+  /** A block did not check because of its entry, and others were made: goes on with those. */
+  #takeRebuilt(place: ExtentPlace): boolean {
+    const rebuilt = this.#partition === null ? null : this.#window.rebuilt(this.#partition, place, this.#block)
+    if (rebuilt === null) return false
+    this.#place = rebuilt
+    this.#block = Math.max(0, rebuilt.table.find(this.offset))
+    this.#at = 0
+    return true
   }
 
   #damaged(firstOffset: number, nextOffset: number): SettledOutcome {
@@ -116,7 +115,8 @@ export class SettledCursor {
       this.#place = null
       return this.#step(firstOffset, firstOffset + 1)
     }
-    this.#log.damaged.push({ firstOffset, nextOffset })
+    const isKnown = this.#log.damaged.some(range => range.firstOffset <= firstOffset && range.nextOffset >= nextOffset)
+    if (!isKnown) this.#log.damaged.push({ firstOffset, nextOffset })
     return this.#step(firstOffset, nextOffset)
   }
 
@@ -130,14 +130,17 @@ export class SettledCursor {
 
   /** Known damage at the present offset is passed over, and said. */
   #findDamage(partition: ManifestPartition): boolean {
+    const range = this.#damageAt(partition, this.offset)
+    if (range === null) return false
+    this.#step(this.offset, range.nextOffset)
+    return true
+  }
+
+  #damageAt(partition: ManifestPartition, offset: number): { firstOffset: number; nextOffset: number } | null {
     for (const ranges of [partition.damaged, this.#log.damaged]) {
-      for (const { firstOffset, nextOffset } of ranges) {
-        if (this.offset < firstOffset || this.offset >= nextOffset) continue
-        this.#step(this.offset, nextOffset)
-        return true
-      }
+      for (const range of ranges) if (range.firstOffset <= offset && offset < range.nextOffset) return range
     }
-    return false
+    return null
   }
 
   /** @returns false: nothing of the partition is there at this offset; the offset moved on. */

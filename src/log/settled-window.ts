@@ -2,9 +2,10 @@
  * What is in memory of segment files: block tables, and the piece read last. One per shard, shared by its readers,
  * because a turn uses one at a time. Every byte in the piece was checked (R2).
  */
-import { rebuildBlocks } from './block-rebuild.ts'
+import { batchBytesAt, batchStatus, checkBatch } from '../wire/batch/view.ts'
+import { rebuildExtent, type RebuiltBlocks } from './extent-blocks.ts'
 import type { Extent, ManifestPartition, ManifestSegment } from './manifest.ts'
-import { BLOCK_ENTRY_BYTES, BlockBuilder, BlockTable } from './segment-blocks.ts'
+import { BLOCK_ENTRY_BYTES, BlockTable } from './segment-blocks.ts'
 import { packPath, segmentPath, type SegmentFiles } from './segment-files.ts'
 
 /** Bytes of one piece, unless a single block is larger. */
@@ -17,17 +18,25 @@ const TIMESTAMPS_MAX = 4096
 /** An extent with what is needed to find and read it. */
 export interface ExtentPlace {
   readonly path: string
+  readonly segment: ManifestSegment
   readonly extent: Extent
   readonly table: BlockTable
+  /** Made again from the batches: a block of it that is not whole is damaged. */
+  readonly isRebuilt: boolean
   /** Bytes of the extent that its blocks tell of: less than all if they had to be made again and a batch was damaged. */
   readonly coveredBytes: number
+}
+
+interface KeptTable {
+  readonly table: BlockTable
+  readonly isRebuilt: boolean
 }
 
 export class SettledWindow {
   readonly files: SegmentFiles
   readonly #shard: number
   /** By file and position, least recently used first. */
-  readonly #tables = new Map<string, BlockTable>()
+  readonly #tables = new Map<string, KeptTable>()
   #tablesBytes = 0
   /** Greatest timestamps, by the same keys, oldest first. */
   readonly #timestamps = new Map<string, number>()
@@ -48,13 +57,38 @@ export class SettledWindow {
     const path = this.#pathOf(partition, segment, extent.pack, '.log')
     const key = keyOf(path, extent)
     const known = this.#tables.get(key)
-    if (known !== undefined) this.#tables.delete(key)
-    const table = known ?? this.#loadTable(partition, segment, extent) ?? this.#rebuildTable(path, segment, extent)
-    if (known === undefined) this.#keep(key, table)
-    else this.#tables.set(key, known)
-    const last = table.count - 1
-    const from = extent.pack === 0 ? extent.position : 0
-    return { path, extent, table, coveredBytes: last < 0 ? 0 : table.position(last) + table.bytes(last) - from }
+    if (known !== undefined) {
+      this.#tables.delete(key)
+      this.#tables.set(key, known)
+      return placed(path, segment, extent, known)
+    }
+    const loaded = this.#loadTable(partition, segment, extent)
+    const kept =
+      loaded === null
+        ? { table: this.#rebuild(path, partition, segment, extent).table, isRebuilt: true }
+        : { table: loaded, isRebuilt: false }
+    this.#keep(key, kept)
+    return placed(path, segment, extent, kept)
+  }
+
+  /**
+   * A block did not check: if the batches themselves are whole and are those that must stand there, it was an entry that
+   * is bad, and blocks made again take its place.
+   * @returns null: the bytes are bad. @cost reads the extent, unless the block's own batches tell. @throws DiskError
+   */
+  rebuilt(partition: ManifestPartition, place: ExtentPlace, i: number): ExtentPlace | null {
+    const { path, segment, extent } = place
+    // After a compaction nothing but the entries vouches for offsets.
+    if (place.isRebuilt || segment.compaction > 0 || !this.#hasWholeBatches(place, i)) return null
+    const { table, isComplete } = this.#rebuild(path, partition, segment, extent)
+    if (!isComplete) return null
+    const key = keyOf(path, extent)
+    const old = this.#tables.get(key)
+    if (old !== undefined) this.#drop(key, old)
+    this.#timestamps.delete(key)
+    const kept = { table, isRebuilt: true }
+    this.#keep(key, kept)
+    return placed(path, segment, extent, kept)
   }
 
   /**
@@ -75,7 +109,7 @@ export class SettledWindow {
   }
 
   /** Index in `buffer` of the first byte of block i, which was checked; −1: its bytes are damaged. @throws DiskError */
-  load(place: ExtentPlace, i: number, isWhole: (bytes: Buffer, start: number, end: number) => boolean): number {
+  load(place: ExtentPlace, i: number): number {
     const { table } = place
     const position = filePosition(place, i)
     const end = position + table.bytes(i)
@@ -97,7 +131,7 @@ export class SettledWindow {
       const start = filePosition(place, block) - position
       const blockEnd = start + table.bytes(block)
       if (blockEnd > read) break
-      if (!table.check(block, this.buffer, start) && !isWhole(this.buffer, start, blockEnd)) break
+      if (!table.check(block, this.buffer, start)) break
       this.#length = blockEnd
     }
     return this.#length >= table.bytes(i) ? 0 : -1
@@ -134,37 +168,39 @@ export class SettledWindow {
     return table.isPlausible(extent.nextOffset, from + extent.bytes, from) ? table : null
   }
 
-  /** Blocks as the batches themselves give them; it ends where one is not whole. */
-  #rebuildTable(path: string, segment: ManifestSegment, extent: Extent): BlockTable {
+  /** Blocks as the batches themselves give them; they end where one is not whole. */
+  #rebuild(path: string, partition: ManifestPartition, segment: ManifestSegment, extent: Extent): RebuiltBlocks {
     const file = this.files.file(path)
-    const from = extent.pack === 0 ? extent.position : 0
-    const shift = extent.position - from
-    const builder = new BlockBuilder()
-    const range = {
-      segmentBase: segment.baseOffset,
-      startPosition: from,
-      endPosition: from + extent.bytes,
-      batchBytesMax: extent.bytes
-    }
     const read = (target: Buffer, length: number, position: number): number => {
-      const count = file.read('segment.read', target, 0, length, position + shift)
+      const count = file.read('segment.read', target, 0, length, position)
       this.#diskBytes += count
       return count
     }
-    for (const _ of rebuildBlocks(read, range, builder)) continue
-    return new BlockTable(Buffer.from(builder.entries), segment.baseOffset)
+    return rebuildExtent(read, partition, segment, extent)
   }
 
-  #keep(key: string, table: BlockTable): void {
-    this.#tables.set(key, table)
-    this.#tablesBytes += table.count * BLOCK_ENTRY_BYTES
+  /** True if the batches of block i have whole checksums: a cheap first look. */
+  #hasWholeBatches(place: ExtentPlace, i: number): boolean {
+    const position = filePosition(place, i)
+    const bytes = Buffer.allocUnsafe(place.table.bytes(i))
+    const read = this.files.file(place.path).read('segment.read', bytes, 0, bytes.length, position)
+    this.#diskBytes += read
+    for (let at = 0; at < read; at += batchBytesAt(bytes, at)) {
+      if (checkBatch(bytes, at, read) !== batchStatus.ok) return false
+    }
+    return read === bytes.length
+  }
+
+  #keep(key: string, kept: KeptTable): void {
+    this.#tables.set(key, kept)
+    this.#tablesBytes += kept.table.count * BLOCK_ENTRY_BYTES
     for (const [oldest, old] of this.#tables) {
       if (this.#tablesBytes <= TABLES_BYTES_MAX || oldest === key) return
       this.#drop(oldest, old)
     }
   }
 
-  #drop(key: string, table: BlockTable): void {
+  #drop(key: string, { table }: KeptTable): void {
     this.#tables.delete(key)
     this.#tablesBytes -= table.count * BLOCK_ENTRY_BYTES
   }
@@ -173,6 +209,14 @@ export class SettledWindow {
 /** Two extents never have one: bytes of a file are written once. */
 function keyOf(path: string, { position, bytes }: Extent): string {
   return `${path}:${position}:${bytes}`
+}
+
+function placed(path: string, segment: ManifestSegment, extent: Extent, kept: KeptTable): ExtentPlace {
+  const { table, isRebuilt } = kept
+  const last = table.count - 1
+  const from = extent.pack === 0 ? extent.position : 0
+  const coveredBytes = last < 0 ? 0 : table.position(last) + table.bytes(last) - from
+  return { path, segment, extent, table, isRebuilt, coveredBytes }
 }
 
 /** Position of a block in its file: positions in a pack count from the extent. */

@@ -32,7 +32,7 @@ function* batchesOf(
     const place = window.place(partition, segment, extent)
     if (place.coveredBytes !== extent.bytes) throw new DamagedSegment(segment.baseOffset)
     for (let block = 0; block < place.table.count; block++) {
-      const index = window.load(place, block, () => false)
+      const index = window.load(place, block)
       if (index < 0) throw new DamagedSegment(segment.baseOffset)
       const bytes = window.buffer
       const end = index + place.table.bytes(block)
