@@ -57,16 +57,16 @@ export class SettleOutput {
   }
 
   /** Where the next byte of the pack goes. */
-  packPosition(): number {
+  get packPosition(): number {
+    return this.#packFile === null ? 0 : this.#memory.pack.position
+  }
+
+  /** The first byte makes the pack file. */
+  appendPack(source: Buffer, start: number, end: number): void {
     if (this.#packFile === null) {
       this.#packFile = this.#create('pack.create', packPath(this.#shard, this.pack), packDirectory(this.#shard))
       this.#memory.pack.begin(this.#packFile, packPoints, 0)
     }
-    return this.#memory.pack.position
-  }
-
-  appendPack(source: Buffer, start: number, end: number): void {
-    this.packPosition()
     this.#memory.pack.append(source, start, end)
     this.writtenBytes += end - start
   }
@@ -101,6 +101,16 @@ export class SettleOutput {
     file.sync('segment.sync')
     file.close()
     this.#logFile = null
+  }
+
+  /** Takes the log away that was begun new and got no byte. */
+  dropLog(): void {
+    const file = this.#logFile
+    assert(file !== null && this.#memory.log.position === 0, 'an empty log was begun')
+    this.#logFile = null
+    file.close()
+    this.#disk.remove('segment.remove', file.path)
+    this.#made.splice(this.#made.indexOf(file.path), 1)
   }
 
   /** Writes a small file whole, synced. What stood there was never committed. */

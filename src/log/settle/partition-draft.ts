@@ -5,6 +5,7 @@
 import { assert } from '../../base/assert.ts'
 import { limits } from '../../model/limits.ts'
 import { RUN_ROLLS, entryKinds, type ProducerRun } from '../group-format.ts'
+import type { BatchWitness } from '../extent-blocks.ts'
 import type { DamagedRange, Extent, ManifestPartition, ManifestProducer, ManifestSegment } from '../manifest.ts'
 import { ProducerSequences } from '../producer-sequences.ts'
 import type { PlannedEntry } from './plan.ts'
@@ -33,7 +34,7 @@ export class PartitionDraft {
   readonly #old: ManifestPartition | undefined
   startOffset: number
   nextOffset: number
-  readonly damaged: DamagedRange[]
+  readonly #damaged: DamagedRange[]
   readonly #epochs: { readonly epoch: number; readonly startOffset: number }[]
   readonly #producers = new Map<number, { readonly sequences: ProducerSequences; usedMs: number }>()
   readonly segments: SegmentDraft[] = []
@@ -45,7 +46,7 @@ export class PartitionDraft {
     this.#old = old
     this.startOffset = Math.max(startOffset, old?.startOffset ?? 0)
     this.nextOffset = old?.nextOffset ?? 0
-    this.damaged = [...(old?.damaged ?? [])]
+    this.#damaged = [...(old?.damaged ?? [])]
     this.#epochs = [...(old?.epochs ?? [])]
     for (const producer of old?.producers ?? []) {
       const { number, usedMs } = producer
@@ -138,6 +139,24 @@ export class PartitionDraft {
     return dropped.flatMap(({ runs }) => runs.filter(({ entry }) => entry.kind === entryKinds.quarantined))
   }
 
+  /** What batches that are settled already are held against. */
+  get witness(): BatchWitness {
+    return { epochs: this.#epochs, damaged: this.#damaged }
+  }
+
+  /** Adds a damaged range, but for what is known to be damaged: ranges never overlap. */
+  addDamaged({ firstOffset, nextOffset, path }: DamagedRange): void {
+    let first = firstOffset
+    const inside = this.#damaged
+      .filter(range => range.nextOffset > firstOffset && range.firstOffset < nextOffset)
+      .sort((a, b) => a.firstOffset - b.firstOffset)
+    for (const range of inside) {
+      if (first < range.firstOffset) this.#damaged.push({ firstOffset: first, nextOffset: range.firstOffset, path })
+      first = Math.max(first, range.nextOffset)
+    }
+    if (first < nextOffset) this.#damaged.push({ firstOffset: first, nextOffset, path })
+  }
+
   /** All segments written: the partition as it is committed. @param nowMs Unix ms. */
   finish(nowMs: number): ManifestPartition {
     const producers: ManifestProducer[] = []
@@ -154,7 +173,7 @@ export class PartitionDraft {
       epochs: this.#epochs,
       producers,
       segments: this.segments.map(segmentOf),
-      damaged: this.damaged
+      damaged: this.#damaged
         .filter(range => range.nextOffset > this.startOffset)
         .sort((a, b) => a.firstOffset - b.firstOffset)
     }

@@ -6,12 +6,14 @@
  *   ownBytesMin and more            its own `.log`; what lay in packs is copied there first
  *   sealed, with its own `.log`     the `.log` is cut to its length; `.blocks`, `.index`, `.timeindex` beside it
  */
+import { assert } from '../../base/assert.ts'
 import { entryKinds } from '../group-format.ts'
 import { encodeOffsetIndex, encodeTimeIndex } from '../kafka-index.ts'
 import type { DamagedRange, Extent } from '../manifest.ts'
 import { BLOCK_ENTRY_BYTES, BlockBuilder, BlockTable } from '../segment-blocks.ts'
 import { segmentPath } from '../segment-files.ts'
 import type { SettleOutput } from './output.ts'
+import { readPackedExtent, type PackedPiece } from './packed-extent.ts'
 import type { PartitionDraft, SegmentDraft } from './partition-draft.ts'
 import type { PlannedEntry } from './plan.ts'
 import { RunReader } from './run-reader.ts'
@@ -23,6 +25,9 @@ export interface SegmentSizes {
   readonly turnBytes: number
 }
 export const segmentSizes: SegmentSizes = { ownBytesMin: 512 * 1024, turnBytes: 1024 * 1024 }
+
+/** An extent whose block entries are not written yet. */
+type NewExtent = Omit<Extent, 'blocksPack' | 'blocksPosition'>
 
 export class SegmentWriter {
   readonly #output: SettleOutput
@@ -63,7 +68,7 @@ export class SegmentWriter {
     runs: readonly PlannedEntry[]
   ): Generator<undefined, void, undefined> {
     const output = this.#output
-    const position = output.packPosition()
+    const position = output.packPosition
     this.#builder.reset()
     this.#builder.begin(segment.baseOffset)
     const written = yield* this.#copyRuns(draft, runs, 0, (bytes, start, end) => output.appendPack(bytes, start, end))
@@ -84,9 +89,9 @@ export class SegmentWriter {
     this.#builder.reset()
     output.beginLog(segmentPath(draft.directory, segment, '.log'), committed)
     const append = (bytes: Buffer, start: number, end: number): void => output.appendLog(bytes, start, end)
-    const added: Omit<Extent, 'blocksPack' | 'blocksPosition'>[] = []
+    const added: NewExtent[] = []
     for (const extent of packed) {
-      const moved = this.#movePacked(segment, extent)
+      const moved = this.#movePacked(draft, segment, extent)
       if (moved !== null) added.push(moved)
       yield* this.#turn(extent.bytes)
     }
@@ -95,23 +100,49 @@ export class SegmentWriter {
     const position = output.logPosition
     const written = yield* this.#copyRuns(draft, runs, position, append)
     if (written.bytes > 0) added.push({ pack: 0, position, ...written, blockCount: this.#builder.count - before })
+    if (old.length === 0 && added.length === 0) {
+      // Nothing of it is whole: all is in quarantine.
+      output.dropLog()
+      segment.extents = []
+      return
+    }
     output.endLog(segment.isSealed)
     if (segment.isSealed) this.#completeFiles(draft, segment, old, added)
     else segment.extents = [...old, ...this.#keepAll(added)]
   }
 
-  /** Copies an extent out of a pack into the log at hand. null: nothing of it is whole. */
-  #movePacked(segment: SegmentDraft, extent: Extent): Omit<Extent, 'blocksPack' | 'blocksPosition'> | null {
+  /** Copies what is whole of an extent out of a pack into the log at hand. null: nothing is. */
+  #movePacked(draft: PartitionDraft, segment: SegmentDraft, extent: Extent): NewExtent | null {
     const output = this.#output
-    const bytes = Buffer.allocUnsafe(extent.bytes)
-    output.readPack(extent.pack, bytes, extent.position)
+    const packed = readPackedExtent(output, draft.witness, segment, extent)
     const before = this.#builder.count
     this.#builder.begin(segment.baseOffset)
     const position = output.logPosition
-    this.#builder.add(bytes, 0, bytes.length, position)
+    let bytes = 0
+    let first: PackedPiece | null = null
+    let nextOffset = 0
+    for (const piece of packed.pieces) {
+      if (!piece.isWhole) {
+        this.damagedRuns++
+        this.#keepDamaged(draft, piece, packed.bytes.subarray(piece.start, piece.end))
+        continue
+      }
+      this.#builder.add(packed.bytes, piece.start, piece.end, position + bytes)
+      output.appendLog(packed.bytes, piece.start, piece.end)
+      bytes += piece.end - piece.start
+      first ??= piece
+      nextOffset = piece.nextOffset
+    }
     this.#builder.close()
-    output.appendLog(bytes, 0, bytes.length)
-    return { ...extent, pack: 0, position, blockCount: this.#builder.count - before }
+    if (first === null) return null
+    return {
+      pack: 0,
+      position,
+      bytes,
+      baseOffset: first.firstOffset,
+      nextOffset,
+      blockCount: this.#builder.count - before
+    }
   }
 
   /** Appends the runs that are whole and adds them to the builder; the others are put aside. */
@@ -149,24 +180,27 @@ export class SegmentWriter {
   quarantine(draft: PartitionDraft, run: PlannedEntry): void {
     const { entry } = run
     this.damagedRuns++
-    const name = `${this.#shard}-${draft.handle}-${String(entry.baseOffset).padStart(20, '0')}.bytes`
-    const path = `quarantine/${name}`
     const at = this.#reader.read([run], 0)
     const bytes = at < 0 ? Buffer.alloc(0) : this.#reader.buffer.subarray(at, at + entry.bytes)
+    this.#keepDamaged(draft, { firstOffset: entry.baseOffset, nextOffset: entry.nextOffset }, bytes)
+  }
+
+  #keepDamaged(draft: PartitionDraft, range: Pick<DamagedRange, 'firstOffset' | 'nextOffset'>, bytes: Buffer): void {
+    const { firstOffset, nextOffset } = range
+    const path = `quarantine/${this.#shard}-${draft.handle}-${String(firstOffset).padStart(20, '0')}.bytes`
     this.#output.writeFile(path, bytes, 'quarantine')
-    const range: DamagedRange = { firstOffset: entry.baseOffset, nextOffset: entry.nextOffset, path }
-    draft.damaged.push(range)
+    draft.addDamaged({ firstOffset, nextOffset, path })
   }
 
   /** Puts the entries of the extent just written into the pack. */
-  #keepBlocks(extent: Omit<Extent, 'blocksPack' | 'blocksPosition'>): Extent {
+  #keepBlocks(extent: NewExtent): Extent {
     return this.#keepAll([extent])[0] as Extent
   }
 
-  #keepAll(extents: readonly Omit<Extent, 'blocksPack' | 'blocksPosition'>[]): Extent[] {
+  #keepAll(extents: readonly NewExtent[]): Extent[] {
     if (extents.length === 0) return []
     const entries = this.#builder.entries
-    let blocksPosition = this.#output.packPosition()
+    let blocksPosition = this.#output.packPosition
     this.#output.appendPack(entries, 0, entries.length)
     return extents.map(extent => {
       const kept = { ...extent, blocksPack: this.#output.pack, blocksPosition }
@@ -180,7 +214,7 @@ export class SegmentWriter {
     draft: PartitionDraft,
     segment: SegmentDraft,
     old: readonly Extent[],
-    added: readonly Omit<Extent, 'blocksPack' | 'blocksPosition'>[]
+    added: readonly NewExtent[]
   ): void {
     const parts = old.map(extent => {
       const entries = Buffer.allocUnsafe(extent.blockCount * BLOCK_ENTRY_BYTES)
@@ -190,13 +224,15 @@ export class SegmentWriter {
     const entries = Buffer.concat([...parts, this.#builder.entries])
     const blocks = new BlockTable(entries, segment.baseOffset)
     const path = (kind: '.blocks' | '.index' | '.timeindex'): string => segmentPath(draft.directory, segment, kind)
-    this.#output.writeFile(path('.blocks'), entries)
-    this.#output.writeFile(path('.index'), encodeOffsetIndex(blocks))
-    this.#output.writeFile(path('.timeindex'), encodeTimeIndex(blocks))
     const all = [...old, ...added]
     const first = all[0]
     const last = all.at(-1)
-    if (first === undefined || last === undefined) return
+    assert(first !== undefined && last !== undefined, 'a segment with files has batches')
+    // Entries that a disk garbled are no ground for indexes; readers make them again from the batches.
+    const isSound = blocks.isPlausible(last.nextOffset, last.position + last.bytes)
+    this.#output.writeFile(path('.blocks'), entries)
+    this.#output.writeFile(path('.index'), isSound ? encodeOffsetIndex(blocks) : Buffer.alloc(0))
+    this.#output.writeFile(path('.timeindex'), isSound ? encodeTimeIndex(blocks) : Buffer.alloc(0))
     segment.extents = [
       {
         pack: 0,
