@@ -2,21 +2,27 @@
 import type { Disk } from '../../src/disk/disk.ts'
 import { loadManifest } from '../../src/log/manifest-file.ts'
 import { SettleMemory } from '../../src/log/settle/output.ts'
+import type { SegmentSizes } from '../../src/log/settle/segment-writer.ts'
 import { settle, type SettleJob, type SettleResult } from '../../src/log/settle/settle.ts'
 import type { ShardLog } from '../../src/log/shard-log.ts'
 import { testDirectory } from './log-harness.ts'
 
 const memory = new SettleMemory()
 
-export interface SettleOptions extends Partial<SettleJob> {
+export interface SettleChoices extends Partial<SettleJob> {
+  /** Default: those of production. */
+  readonly sizes?: SegmentSizes
+}
+
+export interface SettleOptions extends SettleChoices {
   readonly disk: Disk
   readonly log: ShardLog
 }
 
 /** A job over the sealed slots of a log, as a generator. */
 export function* settleSteps(options: SettleOptions): Generator<undefined, SettleResult, undefined> {
-  const { disk, log } = options
-  const place = { disk, dataDirectory: '/data', journalDirectory: testDirectory, memory }
+  const { disk, log, sizes } = options
+  const place = { disk, dataDirectory: '/data', journalDirectory: testDirectory, memory, ...(sizes && { sizes }) }
   return yield* settle(place, loadManifest(disk, testDirectory, 0, 1), {
     slots: log.sealedSlots.map(({ name, sequence }) => ({ name, sequence })),
     placeOf: handle => ({ kind: 'kept', directory: `topics/t~1/${handle}` }),
@@ -28,7 +34,7 @@ export function* settleSteps(options: SettleOptions): Generator<undefined, Settl
 }
 
 /** Settles what is sealed, and lets the log adopt it and use the slots again. */
-export function settleAll(disk: Disk, log: ShardLog, options: Partial<SettleJob> = {}): SettleResult {
+export function settleAll(disk: Disk, log: ShardLog, options: SettleChoices = {}): SettleResult {
   const steps = settleSteps({ disk, log, ...options })
   for (;;) {
     const step = steps.next()
