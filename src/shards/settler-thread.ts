@@ -7,6 +7,7 @@
  */
 import { Worker } from 'node:worker_threads'
 import type { Logger } from '../base/logger.ts'
+import { workerMemory } from '../base/worker-memory.ts'
 import { siblingModule } from '../base/module-url.ts'
 import type {
   CompactablePartition,
@@ -170,6 +171,7 @@ export class SettlerThread {
     this.#hasStarted = true
     const worker = new Worker(siblingModule(import.meta.url, '../../workers/settler/entry'), {
       workerData: { faults } satisfies SettlerStart,
+      resourceLimits: workerMemory,
       name: 'settler'
     })
     worker.unref()

@@ -3,6 +3,7 @@
  * Main thread only. A link is used once: after a death a new one with new rings takes its place.
  */
 import { MessageChannel, Worker, type MessagePort } from 'node:worker_threads'
+import { workerMemory } from '../base/worker-memory.ts'
 import { siblingModule } from '../base/module-url.ts'
 import { BrokerError, errorCodeOf, type ErrorDetails } from '../model/errors.ts'
 import { Bell, createBell } from '../ring/bell.ts'
@@ -126,6 +127,7 @@ export class ShardLink {
     this.#worker = new Worker(siblingModule(import.meta.url, '../../workers/shard/entry'), {
       workerData,
       transferList: [doorbell.port2, oversized.port2, changes.port2],
+      resourceLimits: workerMemory,
       name: `shard ${options.shard}`
     })
     let cause: Error | null = null
@@ -376,7 +378,7 @@ export class ShardLink {
     const { directory, faults } = this.#options.start
     const workerData: WriterStart = { directory, memory, cell, bell, faults }
     const url = siblingModule(import.meta.url, '../../workers/shard/writer-entry')
-    this.#writer = new Worker(url, { workerData, name: `writer ${this.shard}` })
+    this.#writer = new Worker(url, { workerData, resourceLimits: workerMemory, name: `writer ${this.shard}` })
     // It reports every failure through its cell. If it ends all the same, its shard may wait for it in vain.
     this.#writer.on('error', () => void this.#worker.terminate())
   }

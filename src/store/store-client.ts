@@ -5,6 +5,7 @@
 import { randomBytes } from 'node:crypto'
 import { Worker } from 'node:worker_threads'
 import { assert, unreachable } from '../base/assert.ts'
+import { workerMemory } from '../base/worker-memory.ts'
 import type { Logger } from '../base/logger.ts'
 import { siblingModule } from '../base/module-url.ts'
 import type { StoreChange, StoreImage } from '../control/store-image.ts'
@@ -70,7 +71,7 @@ class StoreThread {
     this.#logger = logger
     const workerData: StoreThreadStart = { dataDir }
     const entry = siblingModule(import.meta.url, '../../workers/store/entry')
-    const worker = new Worker(entry, { name: 'store', workerData })
+    const worker = new Worker(entry, { name: 'store', workerData, resourceLimits: workerMemory })
     this.#worker = worker
     const opening = Promise.withResolvers<StoreImage>()
     this.opened = opening.promise

@@ -81,6 +81,7 @@ function runShard(start: ShardStart): void {
     counters,
     slotBytes: start.slotBytes,
     fillAheadBytes: start.fillAheadBytes,
+    budgetBytes: start.settling.budgetBytes,
     monotonicMs
   }).run()
   start.doorbell.close()

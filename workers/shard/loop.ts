@@ -41,6 +41,8 @@ export interface LoopParts {
   /** Slots of this size are kept filled ahead, up to fillAheadBytes. */
   readonly slotBytes: number
   readonly fillAheadBytes: number
+  /** Of slots in use and spare together. */
+  readonly budgetBytes: number
   readonly monotonicMs: () => number
 }
 
@@ -227,12 +229,14 @@ export class ShardLoop {
    * their replacement (measured).
    */
   #askForSlots(): void {
-    const { log, slotBytes, fillAheadBytes, replies } = this.#parts
+    const { log, slotBytes, fillAheadBytes, budgetBytes, replies } = this.#parts
     if (this.#slotsSeen === log.files.slotCount) return
     this.#slotsSeen = log.files.slotCount
     if (log.files.spareBytes + this.#askedBytes > Math.max(slotBytes, fillAheadBytes / REFILL_SHARE)) return
     const files: { name: string; bytes: number }[] = []
-    while (log.files.spareBytes + this.#askedBytes + slotBytes <= fillAheadBytes) {
+    // Within the budget of the journal: beyond it slots come back from settling.
+    const allowedBytes = Math.min(fillAheadBytes, budgetBytes - log.unsettledBytes)
+    while (log.files.spareBytes + this.#askedBytes + slotBytes <= allowedBytes) {
       files.push({ name: log.files.drawName(), bytes: slotBytes })
       this.#askedBytes += slotBytes
     }
