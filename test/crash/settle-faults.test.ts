@@ -1,0 +1,161 @@
+/**
+ * A broker killed, or refused by its disk, at each step of settling, compaction and removal: nothing acknowledged is lost
+ * or doubled, and settling is tried again until it succeeds. Faults are armed in the settler thread of a child broker.
+ */
+import assert from 'node:assert/strict'
+import { existsSync, readdirSync } from 'node:fs'
+import { describe, it, type TestContext } from 'node:test'
+import { spawnBroker, waitFor, type SpawnedBroker } from '../support/broker.ts'
+import { HttpApi } from '../support/http-api.ts'
+
+const oneShard = { engine: 'uws', shards: 1 } as const
+const flags = {
+  '--settle-idle': '50ms',
+  '--settle-age': '50ms',
+  '--segment-delete-grace': '10ms',
+  '--log-level': 'debug'
+}
+const TINY_PARTITIONS = 8
+
+interface Acked {
+  readonly topic: string
+  readonly partition: number
+  readonly offset: number
+  readonly value: string
+}
+
+/** Writes until the first slots are sealed, and on until `isOver`; what was acknowledged is noted. */
+async function write(api: HttpApi, acked: Acked[], isOver: () => boolean): Promise<void> {
+  for (let round = 0; round < 400 && !isOver(); round++) {
+    const solo = Array.from({ length: 8 }, (_, i) => ({ value: `s${round}.${i}:`.padEnd(20_000, 'x'), partition: 0 }))
+    const tiny = Array.from({ length: TINY_PARTITIONS }, (_, partition) => ({
+      key: `k${round % 3}`,
+      value: `t${round}.${partition}:`.padEnd(300, 'y'),
+      partition
+    }))
+    for (const [topic, records] of [
+      ['solo', solo],
+      ['tiny', tiny]
+    ] as const) {
+      const results = await api.produce(topic, records).catch(() => null)
+      if (results === null) return
+      results.forEach(({ partition, offset }, i) =>
+        acked.push({ topic, partition, offset, value: records[i]?.value ?? '' })
+      )
+    }
+  }
+}
+
+async function readAll(api: HttpApi): Promise<Map<string, string>> {
+  const found = new Map<string, string>()
+  const read = async (topic: string, partition: number): Promise<void> => {
+    const records = await api.consumeAll(topic, partition)
+    records.forEach(({ offset, value }, i) => {
+      assert.equal(offset, i, 'offsets follow each other')
+      found.set(`${topic}/${partition}/${offset}`, value)
+    })
+  }
+  await read('solo', 0)
+  for (let partition = 0; partition < TINY_PARTITIONS; partition++) await read('tiny', partition)
+  return found
+}
+
+async function assertWhole(broker: SpawnedBroker, acked: readonly Acked[]): Promise<void> {
+  const found = await readAll(new HttpApi(broker.url))
+  for (const { topic, partition, offset, value } of acked) {
+    assert.equal(found.get(`${topic}/${partition}/${offset}`), value, `${topic}/${partition} offset ${offset}`)
+  }
+}
+
+async function start(t: TestContext, faults: string | null, dataDir?: string): Promise<SpawnedBroker> {
+  const env = faults === null ? {} : { MILLRACE_FAULTS: faults }
+  return spawnBroker(t, { variant: oneShard, flags, env, ...(dataDir === undefined ? {} : { dataDir }) })
+}
+
+async function createTopics(api: HttpApi): Promise<void> {
+  await api.createTopic('solo', 1, { segment_bytes: 600_000 })
+  await api.createTopic('tiny', TINY_PARTITIONS)
+}
+
+function isSettled({ dataDir }: SpawnedBroker): boolean {
+  return existsSync(`${dataDir}/journal/000/manifest`) && existsSync(`${dataDir}/topics`)
+}
+
+const killPoints = [
+  'segment.directory:1=kill',
+  'segment.create:1=kill',
+  'segment.create:1=kill-after',
+  'segment.write:1=short-kill',
+  'segment.truncate:1=kill',
+  'segment.sync:1=kill',
+  'segment.sync:3=kill-after',
+  'pack.create:1=kill',
+  'pack.write:1=short-kill',
+  'pack.sync:1=kill',
+  'segment.directory-sync:1=kill',
+  'manifest.write:2=short-kill',
+  'manifest.sync:1=kill',
+  'manifest.rename:1=kill',
+  'manifest.rename:1=kill-after',
+  'manifest.directory-sync:1=kill',
+  'manifest.directory-sync:1=kill-after'
+]
+
+describe('a broker killed in the middle of settling', () => {
+  for (const fault of killPoints) {
+    it(`(${fault}) has everything that was acknowledged, and settles it at the next start`, async t => {
+      const broker = await start(t, `settler/${fault}`)
+      const api = new HttpApi(broker.url)
+      await createTopics(api)
+      const acked: Acked[] = []
+      const { child } = broker
+      const isDead = (): boolean => child.exitCode !== null || child.signalCode !== null
+      await write(api, acked, isDead)
+      await waitFor('the kill', isDead, 20_000)
+      assert.equal(child.signalCode, 'SIGKILL')
+      assert.ok(acked.length > 0)
+      const next = await start(t, null, broker.dataDir)
+      await assertWhole(next, acked)
+      await waitFor('settling at the next start', () => isSettled(next), 20_000)
+      await assertWhole(next, acked)
+      assert.equal((await next.kill('SIGTERM')).code, 0)
+    })
+  }
+})
+
+const refusals = [
+  'segment.create:1=EMFILE',
+  'segment.create:1=EINVAL',
+  'segment.write:1=ENOSPC',
+  'segment.write:1=short-EIO',
+  'segment.sync:1=EIO',
+  'segment.directory-sync:1=EIO',
+  'pack.write:1=short-ENOSPC',
+  'pack.sync:1=EIO',
+  'manifest.write:1=ENOSPC',
+  'manifest.sync:1=EIO',
+  'manifest.rename:1=EACCES',
+  'manifest.directory-sync:1=EIO'
+]
+
+describe('a disk that refuses a step of settling', () => {
+  for (const fault of refusals) {
+    it(`(${fault}) costs no record: produce goes on, and settling is tried again until it succeeds`, async t => {
+      const broker = await start(t, `settler/${fault}`)
+      const api = new HttpApi(broker.url)
+      await createTopics(api)
+      const acked: Acked[] = []
+      await write(api, acked, () => isSettled(broker))
+      // EINVAL only says that files cannot bypass the page cache.
+      if (!fault.endsWith('EINVAL'))
+        await broker.waitForLog(line => /could not be settled/.test(String(line['msg'])), 20_000)
+      await waitFor('settling after the refusal', () => isSettled(broker), 20_000)
+      await assertWhole(broker, acked)
+      await broker.kill('SIGKILL')
+      const next = await start(t, null, broker.dataDir)
+      await assertWhole(next, acked)
+      const files = readdirSync(`${next.dataDir}/journal/000`)
+      assert.ok(!files.includes('manifest.new'), 'nothing unfinished is left')
+    })
+  }
+})
