@@ -1,8 +1,8 @@
 /**
- * A stopped broker's data directory, held for reading: its lock, its store, the journals of its shards. Main thread.
+ * A stopped broker's data directory, held by a tool: its lock, its store, the journals of its shards. Main thread.
  *
- * Invariants: the lock is taken before any other file is looked into and given up last (V8); nothing but the lock's own
- * two files (lock.db, lock.pid) is ever written.
+ * Invariants: the lock is taken before any other file is looked into and given up last (V8); unless the tool was started
+ * to write, nothing but the lock's own two files (lock.db, lock.pid) is ever written.
  */
 import { existsSync, readdirSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -37,9 +37,10 @@ export interface DataDirectory {
 
 /**
  * Takes the directory and reads its store.
+ * @param isWritable false: whatever would change something on its disk stops the tool.
  * @throws StoreOpenError in-use, newer-format, or unusable: also if the path is no data directory. Then nothing is held.
  */
-export function openDataDirectory(dataDir: string): DataDirectory {
+export function openDataDirectory(dataDir: string, isWritable = false): DataDirectory {
   const path = resolve(dataDir)
   checkIsDataDirectory(dataDir, path)
   const lock = takeLock(path)
@@ -47,7 +48,7 @@ export function openDataDirectory(dataDir: string): DataDirectory {
     const store = readStore(path)
     return {
       path,
-      disk: readOnly(createRealDisk()),
+      disk: isWritable ? createRealDisk() : readOnly(createRealDisk()),
       store,
       names: new PartitionNames(store.image),
       journals: listJournals(path),

@@ -1,5 +1,5 @@
 /**
- * What `verify` has to say: damage, and notes about what is unfinished but not wrong. Owned by one run of the command.
+ * What `verify` has to say: damage, what was repaired, and notes about what is unfinished but not wrong. Owned by one run of the command.
  * Bounded: of very many findings the first are kept and the rest is counted.
  */
 import type { PartitionName } from './partition-names.ts'
@@ -49,8 +49,10 @@ export interface FindingWords {
 export class Findings {
   readonly damage: Finding[] = []
   readonly notes: Finding[] = []
+  readonly repairs: Finding[] = []
   damageCount = 0
   noteCount = 0
+  repairCount = 0
 
   /** Something on disk is not as it was written. */
   addDamage(words: FindingWords): void {
@@ -62,6 +64,12 @@ export class Findings {
   addNote(words: FindingWords): void {
     this.noteCount++
     if (this.notes.length < KEPT_MAX) this.notes.push(findingOf(words))
+  }
+
+  /** Something on disk was not as it must be, and is now. */
+  addRepair(words: FindingWords): void {
+    this.repairCount++
+    if (this.repairs.length < KEPT_MAX) this.repairs.push(findingOf(words))
   }
 }
 

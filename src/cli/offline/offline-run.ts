@@ -8,18 +8,19 @@ import { openDataDirectory, type DataDirectory } from './data-directory.ts'
 
 /**
  * Opens the directory that the options name, runs `action` over it, closes it, and turns what the directory or the disk
- * refuses into one line and exit code 3. @throws UsageError and whatever is a bug.
+ * refuses into one line and exit code 3. @param isWritable the command changes files. @throws UsageError and whatever is a bug.
  */
 export async function withDataDirectory(
   options: OptionTexts,
   io: CliIo,
-  action: (directory: DataDirectory) => Promise<ExitCode>
+  action: (directory: DataDirectory) => Promise<ExitCode>,
+  isWritable = false
 ): Promise<ExitCode> {
   const named = textOf(options['dataDir'])
   if (named === '') throw new UsageError('--data-dir must not be empty')
   const dataDir = named ?? (io.env[envNameOf('dataDir')] || schema.dataDir.fallback)
   try {
-    const directory = openDataDirectory(dataDir)
+    const directory = openDataDirectory(dataDir, isWritable)
     try {
       return await action(directory)
     } finally {

@@ -28,9 +28,11 @@ export interface RunCount {
 }
 
 /** No offset: nothing says which one is next. */
-const UNKNOWN = -1
+export const UNKNOWN = -1
 
-const view = new BatchView()
+/** Describes the batch that batchFault looked at last, if that is as it must be. */
+export const storedView = new BatchView()
+const view = storedView
 const cursor = new RecordCursor()
 
 /** Brings the state to what the entry says. A run is looked at by the others. */
@@ -50,7 +52,7 @@ export function checkWholeRun(
   let expected = entry.baseOffset
   let records = 0
   for (const batch of batchesIn(bytes, start, end)) {
-    const problem = batchProblem(bytes, batch.start, batch.end, expected) ?? epochProblem(leaderEpoch)
+    const problem = batchFault(bytes, batch.start, batch.end, expected) ?? epochFault(leaderEpoch)
     if (problem !== null) return { startByte: batch.start, endByte: batch.end, problem }
     expected = view.lastOffset + 1
     records += view.recordCount
@@ -65,8 +67,11 @@ export function checkWholeRun(
   return { ...range, problem: `its batches hold ${records} record(s), its directory says ${entry.recordCount}` }
 }
 
-/** @returns null if the batch is as it must be; then `view` describes it. */
-function batchProblem(bytes: Buffer, start: number, end: number, expected: number): string | null {
+/**
+ * What is wrong with a batch whose CRC is right. @param expected its base offset; UNKNOWN: any.
+ * @returns null if it is as it must be; then `storedView` describes it.
+ */
+export function batchFault(bytes: Buffer, start: number, end: number, expected: number): string | null {
   const problem = headerProblem(bytes, start, end, expected)
   // Compressed records are stored as a client sent them: their CRC is all that can be said here.
   if (problem !== null || isCompressed()) return problem
@@ -94,7 +99,8 @@ function isCompressed(): boolean {
   return (view.attributes & CODEC_MASK) !== 0
 }
 
-function epochProblem(leaderEpoch: number): string | null {
+/** What is wrong with the leader epoch of the batch looked at last; null: nothing. */
+export function epochFault(leaderEpoch: number): string | null {
   if (view.leaderEpoch === leaderEpoch) return null
   return `the batch at offset ${view.baseOffset} has leader epoch ${view.leaderEpoch} where ${leaderEpoch} is right`
 }
@@ -112,7 +118,7 @@ export function locateRunFaults(bytes: Buffer, entry: DirectoryEntry): RunFault[
       expected = UNKNOWN
       continue
     }
-    const problem = headerProblem(bytes, batch.start, batch.end, expected) ?? epochProblem(entry.leaderEpoch)
+    const problem = headerProblem(bytes, batch.start, batch.end, expected) ?? epochFault(entry.leaderEpoch)
     if (problem !== null) faults.push({ ...range, problem })
     expected = view.lastOffset + 1
   }

@@ -1,9 +1,10 @@
 /**
- * `verify` of one shard: walks every slot, checks every byte that means something, counts what is there.
+ * `verify` of the journal of one shard: walks every slot, checks every byte that means something, counts what is there.
  * Reads only. Memory: one group, the footer of one slot, a few numbers per partition, and the findings.
  */
 import { DiskError } from '../../disk/disk.ts'
 import { DirectoryEntry, entryKinds } from '../../log/group-format.ts'
+import type { Manifest } from '../../log/manifest.ts'
 import { isRunWhole, type ScannedGroup } from '../../log/slot-scan.ts'
 import { shardOf } from '../../model/ids.ts'
 import type { DataDirectory, ShardJournal } from './data-directory.ts'
@@ -26,7 +27,8 @@ export interface ShardCount extends RunCount {
   slots: number
   spares: number
   groups: number
-  /** Of the slots, from their starts to the ends of their groups. */
+  segments: number
+  /** Of the slots, from their starts to the ends of their groups, and of what is settled. */
   bytes: number
 }
 
@@ -35,16 +37,23 @@ export interface ShardCheckParts {
   readonly journal: ShardJournal
   readonly findings: Findings
   readonly count: ShardCount
-  /** Hears how far in a slot the check has come. */
-  readonly onProgress: (slotBytes: number) => void
+  /** Hears how far in a slot, or in what is settled, the check has come. */
+  readonly onProgress: (bytes: number) => void
 }
 
 export class ShardCheck {
   readonly #parts: ShardCheckParts
   readonly #states = new Map<number, PartitionState>()
+  readonly #isBeginKnown: boolean
 
-  constructor(parts: ShardCheckParts) {
+  /** @param manifest null: what it said is not known, and each partition may begin anywhere. */
+  constructor(parts: ShardCheckParts, manifest: Manifest | null) {
     this.#parts = parts
+    this.#isBeginKnown = manifest !== null
+    for (const { handle, nextOffset, epochs } of manifest?.partitions.values() ?? []) {
+      this.#states.set(handle, { nextOffset, leaderEpoch: epochs.at(-1)?.epoch ?? 0 })
+      this.#checkHandle(`${parts.journal.label}/manifest`, handle)
+    }
   }
 
   /** Checks one slot; slots come in order. */
@@ -208,27 +217,29 @@ export class ShardCheck {
   #stateOf(open: OpenSlot, entry: DirectoryEntry): PartitionState {
     let state = this.#states.get(entry.handle)
     if (state === undefined) {
-      state = { nextOffset: 0, leaderEpoch: 0 }
+      state = this.#isBeginKnown
+        ? { nextOffset: 0, leaderEpoch: 0 }
+        : { nextOffset: entry.baseOffset, leaderEpoch: entry.leaderEpoch }
       this.#states.set(entry.handle, state)
-      this.#checkHandle(open, entry)
+      this.#checkHandle(open.slot.label, entry.handle)
     }
     return state
   }
 
   /** Once per partition: the store must know it, and give it to this shard. */
-  #checkHandle({ slot }: OpenSlot, { handle }: DirectoryEntry): void {
+  #checkHandle(file: string, handle: number): void {
     const { directory, journal, findings } = this.#parts
     const { image } = directory.store
     if (image === null) return
     if (directory.names.nameOf(handle).topic === null) {
       const problem = `the store has no topic for partition handle ${handle}, nor a deleted one`
-      findings.addDamage({ file: slot.label, problem, meaning: 'its records are kept, and nobody can read them' })
+      findings.addDamage({ file, problem, meaning: 'its records are kept, and nobody can read them' })
       return
     }
     const owner = image.shardCount === null ? journal.shard : shardOf(handle, image.shardCount)
     if (owner === journal.shard) return
     const problem = `partition handle ${handle} belongs to shard ${owner}`
-    findings.addDamage({ file: slot.label, problem, meaning: 'its records in this journal are not served' })
+    findings.addDamage({ file, problem, meaning: 'its records in this journal are not served' })
   }
 }
 

@@ -33,41 +33,54 @@ export interface SurveyedSlot {
 export interface Survey {
   /** By sequence. */
   readonly slots: readonly SurveyedSlot[]
-  /** Filled ahead, never used. */
+  /** Filled ahead and never used, or settled: free either way. */
   readonly spareCount: number
 }
 
 const keepsShardDown = 'a start refuses this shard until an operator decides'
 const costsNothing = 'costs readers nothing'
 
+/** What is known of a journal from elsewhere. */
+export interface SurveyKnown {
+  /** Sequence of a slot that the store knows to have been written; 0: of none. */
+  readonly newestSlot: number
+  /** Slots up to this sequence are free; null: the manifest that would say so is damaged. */
+  readonly settledSequence: number | null
+}
+
 /**
  * Looks at every file of the journal.
- * @param newestSlot sequence of a slot that the store knows to have been written; 0: of none.
  * @throws StoreOpenError newer-format, for a slot of a later version.
  */
-export function surveySlots(disk: Disk, journal: ShardJournal, newestSlot: number, findings: Findings): Survey {
+export function surveySlots(disk: Disk, journal: ShardJournal, known: SurveyKnown, findings: Findings): Survey {
   const found: { slot: SurveyedSlot; blocks: Buffer }[] = []
   let spareCount = 0
   for (const name of disk.list(journal.directory)) {
     const file = `${journal.label}/${name}`
     if (name.endsWith('.filling')) {
       findings.addNote({ file, problem: 'a slot that was being filled', meaning: 'the next start removes it' })
+    } else if (name === 'manifest.new') {
+      findings.addNote({ file, problem: 'a manifest that was being written', meaning: 'the next start removes it' })
+    } else if (name === 'manifest') {
+      // manifest-reading.ts has looked at it.
     } else if (!/^\d+\.slot$/.test(name)) {
       findings.addNote({ file, problem: 'not a file of the journal', meaning: 'the broker does not look at it' })
     } else {
       const reading = readHeader(disk, journal, name, findings)
       if (reading === null) continue
       const slot = judgeHeader(reading, journal, findings)
-      if (slot === 'spare') spareCount++
+      const isSettled = slot !== null && slot !== 'spare' && slot.header.sequence <= (known.settledSequence ?? 0)
+      if (slot === 'spare' || isSettled) spareCount++
       else if (slot !== null) found.push({ slot, blocks: reading.blocks })
     }
   }
   found.sort((a, b) => a.slot.header.sequence - b.slot.header.sequence)
   found.forEach(({ slot, blocks }, index) => checkBlocks(slot, blocks, index === found.length - 1, findings))
-  const slots = chained(found, journal, findings)
-  const last = slots.at(-1)?.header.sequence ?? 0
-  if (last < newestSlot) {
-    const problem = `the journal ends with slot ${last}, and slot ${newestSlot} was written`
+  const settled = known.settledSequence ?? (found[0]?.slot.header.sequence ?? 1) - 1
+  const slots = chained(found, settled, journal, findings)
+  const last = slots.at(-1)?.header.sequence ?? settled
+  if (last < known.newestSlot) {
+    const problem = `the journal ends with slot ${last}, and slot ${known.newestSlot} was written`
     findings.addDamage({ file: journal.label, problem, meaning: keepsShardDown })
   }
   return { slots, spareCount }
@@ -185,12 +198,17 @@ function checkBlocks(slot: SurveyedSlot, blocks: Buffer, isNewest: boolean, find
 }
 
 /** Links each slot to the next. A gap is damage (V2): the groups in between are nowhere. */
-function chained(found: readonly { slot: SurveyedSlot }[], journal: ShardJournal, findings: Findings): SurveyedSlot[] {
+function chained(
+  found: readonly { slot: SurveyedSlot }[],
+  settledSequence: number,
+  journal: ShardJournal,
+  findings: Findings
+): SurveyedSlot[] {
   const slots: SurveyedSlot[] = []
   for (const { slot } of found) {
     const { sequence, previousSequence, previousLastGroup } = slot.header
     const before = slots.at(-1)
-    const expected = (before?.header.sequence ?? 0) + 1
+    const expected = (before?.header.sequence ?? settledSequence) + 1
     if (sequence < expected) {
       const problem = `it says that it is slot ${sequence}, which ${before?.name ?? 'another'} is as well`
       findings.addDamage({ file: slot.label, problem, meaning: keepsShardDown })

@@ -1,11 +1,16 @@
 /**
- * `verify` of a whole data directory: the store, then every shard. Reads only, and goes on behind whatever it finds.
+ * `verify` of a whole data directory: the store, then every shard, what it has settled first. Goes on behind whatever it
+ * finds.
  */
 import { statSync } from 'node:fs'
+import type { Manifest } from '../../log/manifest.ts'
 import type { DataDirectory, ShardJournal } from './data-directory.ts'
 import { Findings } from './findings.ts'
+import { readShardManifest } from './manifest-reading.ts'
+import { SettledCheck, settledBytes } from './settled-check.ts'
 import { ShardCheck, type ShardCount } from './shard-check.ts'
 import { surveySlots, type Survey } from './slot-survey.ts'
+import { noteFiles } from './stray-files.ts'
 
 /** What there is, and what is wrong with it. */
 export interface Verification {
@@ -20,26 +25,53 @@ export interface Verification {
 /** Hears how far the check has come. */
 export type ProgressListener = (doneBytes: number, recordCount: number) => void
 
-/** A directory whose slots were counted, to be checked next. */
+/** A directory whose slots and extents were counted, to be checked next. */
 export interface Plan {
-  /** Of all slots that hold groups: what progress is counted against. */
+  /** Of all slots that hold groups, and of all that is settled: what progress is counted against. */
   readonly totalBytes: number
   run(onProgress: ProgressListener): Verification
 }
 
-/** Looks at the store and at all slot headers. @throws StoreOpenError newer-format */
-export function planVerification(directory: DataDirectory): Plan {
+/** What is to be checked of one shard. */
+interface ShardPlan {
+  readonly journal: ShardJournal
+  readonly survey: Survey
+  readonly manifest: Manifest | null
+  readonly manifestBytes: number
+}
+
+/**
+ * Looks at the store, the manifests and all slot headers.
+ * @param repairs files that can be made again from the log are written anew; the directory is writable then.
+ * @throws StoreOpenError newer-format
+ */
+export function planVerification(directory: DataDirectory, repairs = false): Plan {
   const findings = new Findings()
   checkStore(directory, findings)
   checkJournals(directory, findings)
-  const surveys = directory.journals.map(journal => {
-    return { journal, survey: surveySlots(directory.disk, journal, newestSlotOf(directory, journal), findings) }
-  })
-  const slots = surveys.flatMap(({ survey }) => survey.slots)
-  return {
-    totalBytes: slots.reduce((sum, slot) => sum + slot.sizeBytes, 0),
-    run: onProgress => runChecks(directory, surveys, findings, onProgress)
+  const shards = directory.journals.map(journal => planShard(directory, journal, findings))
+  const manifests = shards.flatMap(({ manifest }) => (manifest === null ? [] : [manifest]))
+  // Of a manifest that cannot be read nobody knows which files it names.
+  if (manifests.length === shards.length) noteFiles(directory.path, manifests, findings)
+  let totalBytes = 0
+  for (const { survey, manifest } of shards) {
+    totalBytes += survey.slots.reduce((sum, slot) => sum + slot.sizeBytes, settledBytes(manifest))
   }
+  return { totalBytes, run: onProgress => runChecks({ directory, repairs, shards, findings, onProgress }) }
+}
+
+function planShard(directory: DataDirectory, journal: ShardJournal, findings: Findings): ShardPlan {
+  const { manifest, problem, file, bytes } = readShardManifest(directory.disk, journal)
+  if (problem !== null) {
+    const meaning = 'a start refuses this shard; what is settled of it was not checked'
+    findings.addDamage({ file, bytes: { startByte: 0, endByte: bytes }, problem, meaning })
+  }
+  const known = {
+    newestSlot: newestSlotOf(directory, journal),
+    settledSequence: manifest === null ? null : manifest.settledSequence
+  }
+  const survey = surveySlots(directory.disk, journal, known, findings)
+  return { journal, survey, manifest, manifestBytes: bytes }
 }
 
 /** What the store remembers of a shard's journal: its last slot may be missing, and no gap would tell. */
@@ -80,26 +112,34 @@ function checkJournals({ store, journals }: DataDirectory, findings: Findings): 
   }
 }
 
-function runChecks(
-  directory: DataDirectory,
-  surveys: readonly { readonly journal: ShardJournal; readonly survey: Survey }[],
-  findings: Findings,
-  onProgress: ProgressListener
-): Verification {
+interface CheckParts {
+  readonly directory: DataDirectory
+  readonly repairs: boolean
+  readonly shards: readonly ShardPlan[]
+  readonly findings: Findings
+  readonly onProgress: ProgressListener
+}
+
+function runChecks({ directory, repairs, shards: plans, findings, onProgress }: CheckParts): Verification {
+  const files = { disk: directory.disk, dataDir: directory.path, repairs }
   let doneBytes = 0
   let doneRecords = 0
-  const shards = surveys.map(({ journal, survey }) => {
+  const shards = plans.map(({ journal, survey, manifest, manifestBytes }) => {
     const count: ShardCount = {
       shard: journal.shard,
       slots: 0,
       spares: survey.spareCount,
       groups: 0,
+      segments: 0,
       batches: 0,
       records: 0,
-      bytes: 0
+      bytes: manifestBytes
     }
-    const tell = (slotBytes: number): void => onProgress(doneBytes + slotBytes, doneRecords + count.records)
-    const check = new ShardCheck({ directory, journal, findings, count, onProgress: tell })
+    const tell = (bytes: number): void => onProgress(doneBytes + bytes, doneRecords + count.records)
+    const parts = { directory, journal, findings, count, onProgress: tell }
+    if (manifest !== null) new SettledCheck(parts, manifest, files).check()
+    doneBytes += settledBytes(manifest)
+    const check = new ShardCheck(parts, manifest)
     for (const slot of survey.slots) {
       check.check(slot)
       doneBytes += slot.sizeBytes

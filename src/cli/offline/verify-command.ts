@@ -1,4 +1,4 @@
-/** `millrace verify`: checks every byte of a stopped broker's data directory, and changes none. */
+/** `millrace verify`: checks every byte of a stopped broker's data directory; changes none but with --repair. */
 import type { Command } from 'commander'
 import { addExamples, optionsOf } from '../common-options.ts'
 import type { CliIo, ExitCode } from '../io.ts'
@@ -11,14 +11,18 @@ export function addVerifyCommand(program: Command, io: CliIo, finish: (code: Exi
     .description("check every checksum, batch and record of a stopped broker's data directory, and the store")
     .addHelpText(
       'after',
-      '\nChanges nothing, and repairs nothing: it prints each damaged range and what that means for readers.\n' +
+      '\nChanges nothing without --repair: it prints each damaged range and what that means for readers.\n' +
         'What a kill or a power cut may leave, and the next start puts right, is a note and no damage.'
     )
-  addOfflineOptions(command)
+  addOfflineOptions(command).option(
+    '--repair',
+    'write anew what can be made from the log: .blocks, .index and .timeindex files that are missing or wrong'
+  )
   addExamples(command, [
     'millrace verify',
     'millrace verify --data-dir /var/lib/millrace',
-    'millrace verify --data-dir /backup/millrace --json | jq .damage[]'
+    'millrace verify --data-dir /backup/millrace --json | jq .damage[]',
+    'millrace verify --repair'
   ])
   command.action(async (_, command: Command) => {
     const { runVerify } = await import('./verify-run.ts')

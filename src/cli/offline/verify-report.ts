@@ -4,7 +4,7 @@ import { showPartition } from './partition-names.ts'
 import type { ShardCount } from './shard-check.ts'
 import type { Verification } from './verification.ts'
 
-const columns = ['slots', 'spares', 'groups', 'batches', 'records', 'bytes'] as const
+const columns = ['slots', 'spares', 'groups', 'segments', 'batches', 'records', 'bytes'] as const
 type Column = (typeof columns)[number]
 
 /** The whole report; ends with a newline. */
@@ -15,6 +15,8 @@ export function formatVerification(verification: Verification, seconds: number):
     formatTable(verification.shards),
     ...findings.notes.map(note => formatFinding('note', note)),
     ...more(findings.noteCount - findings.notes.length, 'note(s)'),
+    ...findings.repairs.map(repair => formatFinding('repaired', repair)),
+    ...more(findings.repairCount - findings.repairs.length, 'repaired file(s)'),
     ...findings.damage.map(damage => formatFinding('damage', damage)),
     ...more(findings.damageCount - findings.damage.length, 'damaged range(s)'),
     formatVerdict(verification, seconds)
@@ -34,13 +36,13 @@ function formatTable(shards: readonly ShardCount[]): string {
 }
 
 function totalsOf(shards: readonly ShardCount[]): Record<Column, number> {
-  const total = { slots: 0, spares: 0, groups: 0, batches: 0, records: 0, bytes: 0 }
+  const total = { slots: 0, spares: 0, groups: 0, segments: 0, batches: 0, records: 0, bytes: 0 }
   for (const shard of shards) for (const column of columns) total[column] += shard[column]
   return total
 }
 
 /** `damage: journal/000/0001.slot, bytes 8192 to 8255 (64)`, then whose records, what is wrong and what it means. */
-function formatFinding(kind: 'note' | 'damage', finding: Finding): string {
+function formatFinding(kind: 'note' | 'repaired' | 'damage', finding: Finding): string {
   const { file, startByte, endByte, partition, firstOffset, lastOffset, problem, meaning } = finding
   const bytes =
     startByte === null || endByte === null ? '' : `, bytes ${startByte} to ${endByte - 1} (${endByte - startByte})`
@@ -54,7 +56,8 @@ function more(count: number, what: string): string[] {
 
 function formatVerdict({ findings, shards, storeBytes }: Verification, seconds: number): string {
   const bytes = totalsOf(shards).bytes + storeBytes
-  const read = `${bytes} bytes checked in ${seconds.toFixed(1)} s`
+  const repaired = findings.repairCount === 0 ? '' : `${findings.repairCount} file(s) repaired; `
+  const read = `${repaired}${bytes} bytes checked in ${seconds.toFixed(1)} s`
   return findings.damageCount === 0
     ? `no damage found; ${read}`
     : `${findings.damageCount} damaged range(s) found; ${read}`
@@ -71,6 +74,7 @@ export function verificationJson(verification: Verification, seconds: number): s
     shards,
     total: totalsOf(shards),
     seconds: Number(seconds.toFixed(3)),
+    repaired: findings.repairs.map(findingJson),
     damage_count: findings.damageCount,
     damage: findings.damage.map(findingJson),
     note_count: findings.noteCount,

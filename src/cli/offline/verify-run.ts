@@ -2,6 +2,7 @@
 import type { OptionTexts } from '../common-options.ts'
 import { exitCodes, print, type CliIo, type ExitCode } from '../io.ts'
 import { openProgress } from '../progress.ts'
+import type { DataDirectory } from './data-directory.ts'
 import { withDataDirectory } from './offline-run.ts'
 import { planVerification, type Plan, type Verification } from './verification.ts'
 import { formatVerification, verificationJson } from './verify-report.ts'
@@ -11,14 +12,16 @@ const PROGRESS_BYTES = 64 * 1024 * 1024
 
 /** @returns ok, refused if damage was found, unreachable if the directory cannot be opened. */
 export function runVerify(options: OptionTexts, io: CliIo): Promise<ExitCode> {
-  return withDataDirectory(options, io, async directory => {
+  const repairs = options['repair'] === true
+  const verify = async (directory: DataDirectory): Promise<ExitCode> => {
     const startedMs = performance.now()
-    const verification = await runWithProgress(planVerification(directory), io)
+    const verification = await runWithProgress(planVerification(directory, repairs), io)
     const seconds = (performance.now() - startedMs) / 1000
     const format = options['json'] === true ? verificationJson : formatVerification
     await print(io.stdout, format(verification, seconds))
     return verification.findings.damageCount === 0 ? exitCodes.ok : exitCodes.refused
-  })
+  }
+  return withDataDirectory(options, io, verify, repairs)
 }
 
 async function runWithProgress(plan: Plan, io: CliIo): Promise<Verification> {

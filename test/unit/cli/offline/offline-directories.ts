@@ -3,7 +3,7 @@
  * folder with a store that names the topics of the journal.
  */
 import { cpSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import type { TestContext } from 'node:test'
 import type { DataDirectory } from '../../../../src/cli/offline/data-directory.ts'
 import { PartitionNames } from '../../../../src/cli/offline/partition-names.ts'
@@ -14,8 +14,10 @@ import type { StoreImage } from '../../../../src/control/store-image.ts'
 import { toTopicId } from '../../../../src/model/ids.ts'
 import type { Topic } from '../../../../src/model/topic.ts'
 import { openStore } from '../../../../src/store/store-client.ts'
+import type { Disk } from '../../../../src/disk/disk.ts'
 import { testDirectory } from '../../../support/log-harness.ts'
 import { diskOf, type JournalImage } from '../../../support/log-image.ts'
+import type { Tree } from '../../../support/settled-sample.ts'
 import { temporaryDirectory } from '../../../support/temporary-directory.ts'
 
 /** A topic of the store. */
@@ -55,9 +57,13 @@ export function imageOf(topics: readonly Topic[], rest: Partial<StoreImage> = {}
 
 /** A directory in memory whose shard 0 has that journal; whatever changes something on its disk throws. */
 export function directoryOver(journal: JournalImage, image: StoreImage | null): DataDirectory {
+  return directoryOn(readOnly(diskOf(journal)), image)
+}
+
+function directoryOn(disk: Disk, image: StoreImage | null): DataDirectory {
   return {
     path: '/data',
-    disk: readOnly(diskOf(journal)),
+    disk,
     store: { image, problems: [], bytes: 0 },
     names: new PartitionNames(image),
     journals: [{ shard: 0, directory: testDirectory, label: 'journal/000' }],
@@ -68,6 +74,11 @@ export function directoryOver(journal: JournalImage, image: StoreImage | null): 
 /** Verifies a directory in memory. */
 export function verify(journal: JournalImage, image: StoreImage | null): Verification {
   return planVerification(directoryOver(journal, image)).run(() => undefined)
+}
+
+/** Verifies what stands on a disk. @param repairs it may be written to. */
+export function verifyDisk(disk: Disk, image: StoreImage | null, repairs = false): Verification {
+  return planVerification(directoryOn(repairs ? disk : readOnly(disk), image), repairs).run(() => undefined)
 }
 
 /** A real data directory: the store with these topics, and shard 0 with the files of `journal`. */
@@ -87,6 +98,16 @@ export async function writeDirectory(
   mkdirSync(folder, { recursive: true })
   if (typeof journal === 'string') cpSync(journal, folder, { recursive: true, filter: path => !path.endsWith('.json') })
   else for (const [name, bytes] of journal) writeFileSync(join(folder, name), bytes)
+  return dataDir
+}
+
+/** A real data directory: the store with these topics, and files by their path in it. */
+export async function writeTree(t: TestContext, tree: Tree, topics: readonly Topic[]): Promise<string> {
+  const dataDir = await writeDirectory(t, new Map(), topics)
+  for (const [path, bytes] of tree) {
+    mkdirSync(join(dataDir, dirname(path)), { recursive: true })
+    writeFileSync(join(dataDir, path), bytes)
+  }
   return dataDir
 }
 

@@ -23,7 +23,7 @@ test('the golden journal is sound, and verify leaves every file as it was', asyn
   const { code, stdout, stderr } = await run(['verify', '--data-dir', dataDir])
   assert.deepEqual([code, stderr], [0, ''], stdout)
   assert.match(stdout, new RegExp(`^data directory ${dataDir}: 2 topic\\(s\\)\\n`))
-  assert.match(stdout, /\n {4}0 {6}3 {7}0 {7}8 {7}23 {7}35 {2}57344\n/)
+  assert.match(stdout, /\n {4}0 {6}3 {7}0 {7}8 {9}0 {7}23 {7}35 {2}57344\n/)
   assert.match(stdout, /\nno damage found; \d+ bytes checked in [\d.]+ s\n$/)
   assert.deepEqual(snapshot(dataDir), before)
 })

@@ -1,0 +1,47 @@
+/**
+ * The manifest of a stopped broker's shard, as the offline tools read it: what a start would refuse is said and not
+ * thrown, so that the rest can still be looked at. Reads only.
+ */
+import type { Disk } from '../../disk/disk.ts'
+import { MANIFEST_VERSION } from '../../log/manifest-format.ts'
+import { manifestPath, readManifest } from '../../log/manifest-file.ts'
+import { emptyManifest, type Manifest, type ManifestPartition } from '../../log/manifest.ts'
+import { StoreOpenError } from '../../store/store-open-error.ts'
+import type { ShardJournal } from './data-directory.ts'
+
+export interface ManifestReading {
+  /** An empty one if the shard has none yet; null: it is damaged, and what it said is not known. */
+  readonly manifest: Manifest | null
+  readonly problem: string | null
+  /** Relative to the data directory. */
+  readonly file: string
+  readonly bytes: number
+}
+
+/** @throws StoreOpenError newer-format; DiskError. */
+export function readShardManifest(disk: Disk, journal: ShardJournal): ManifestReading {
+  const file = `${journal.label}/manifest`
+  const verdict = readManifest(disk, journal.directory)
+  if (verdict === null) return { manifest: emptyManifest(journal.shard, 0), problem: null, file, bytes: 0 }
+  const bytes = disk.sizeOf(manifestPath(journal.directory))
+  switch (verdict.kind) {
+    case 'newer':
+      throw new StoreOpenError(
+        'newer-format',
+        `${file} was written by a newer version (manifest format ${verdict.version}; this one reads up to ${MANIFEST_VERSION})`
+      )
+    case 'damaged':
+      return { manifest: null, problem: `the manifest is damaged: ${verdict.problem}`, file, bytes }
+    case 'manifest': {
+      const { manifest } = verdict
+      if (manifest.shard === journal.shard) return { manifest, problem: null, file, bytes }
+      const problem = `it says that it belongs to shard ${manifest.shard}, and lies in the journal of shard ${journal.shard}`
+      return { manifest: null, problem, file, bytes }
+    }
+  }
+}
+
+/** The leader epoch in which an offset of settled data was written. */
+export function epochAt({ epochs }: ManifestPartition, offset: number): number {
+  return epochs.findLast(({ startOffset }) => startOffset <= offset)?.epoch ?? 0
+}
