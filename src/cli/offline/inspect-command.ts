@@ -1,4 +1,4 @@
-/** `millrace inspect groups|batches|records|topics`: what stands in a stopped broker's data directory, row by row. */
+/** `millrace inspect groups|batches|records|segments|manifest|topics`: what stands in a stopped broker's data directory, row by row. */
 import type { Command } from 'commander'
 import { addExamples, optionsOf } from '../common-options.ts'
 import type { CliIo, ExitCode } from '../io.ts'
@@ -26,9 +26,25 @@ export function addInspectCommands(program: Command, io: CliIo, finish: (code: E
     'millrace inspect groups --limit 10',
     'millrace inspect groups --shard 0 --topic orders --partition 2 --offset 5000 --json'
   ])
-  const batches = addPartitionOptions(add('batches', 'batches of one partition, and where they lie'))
+  const segments = add('segments', 'segments of settled data, and the files that they lie in')
+    .option('--shard <number>', 'of this shard only')
+    .option('--topic <topic>', 'of this topic only, with --partition')
+    .option('--partition <number>', 'the partition, from 0')
+    .option('--offset <number>', 'only those with this offset or later ones')
+  addExamples(segments, [
+    'millrace inspect segments',
+    'millrace inspect segments --topic orders --partition 2 --offset 5000 --json'
+  ])
+  const manifest = add(
+    'manifest',
+    'what the manifest of each shard says: what is settled, and what waits to be removed'
+  )
+  addExamples(manifest.option('--shard <number>', 'of this shard only'), ['millrace inspect manifest --shard 0 --json'])
+  const batches = addPartitionOptions(
+    add('batches', 'batches of one partition, settled or in slots, and where they lie')
+  )
   addExamples(batches, ['millrace inspect batches --topic orders --partition 0 --offset 5000'])
-  const records = addPartitionOptions(add('records', 'records of one partition'))
+  const records = addPartitionOptions(add('records', 'records of one partition, settled or in slots'))
   records.addHelpText(
     'after',
     '\nA null key or value is left out; one that is not UTF-8 is shown as key_base64 or value_base64.'

@@ -10,7 +10,7 @@ import { LOG_APPEND_TIME_BIT } from '../../wire/batch/layout.ts'
 import { batchStatus, type BatchStatus, type RecordCursor } from '../../wire/batch/view.ts'
 import { showText } from '../format.ts'
 import type { LostGroups, TornGroup } from './group-walk.ts'
-import type { PlacedBatch, PlacedStep } from './inspect-walk.ts'
+import type { BatchWhere, PlacedBatch, PlacedStep } from './inspect-walk.ts'
 import { showPartition, type PartitionName, type PartitionNames } from './partition-names.ts'
 import { showStatus } from './run-batches.ts'
 
@@ -109,16 +109,16 @@ function entryRow(entry: DirectoryEntry, name: PartitionName, isDamaged: boolean
 
 /** A batch; of a damaged one its place, what is wrong, and the offsets of its run. */
 export function batchRow(batch: PlacedBatch, name: PartitionName): Row {
-  const { slot, group, position, byteCount, status, entry, view } = batch
+  const { where, position, byteCount, status, range, view } = batch
   const place = { topic: name.topic, partition: name.partition }
-  const where = { slot: slot.name, group: group.number, position, bytes: byteCount }
-  const words = `slot=${slot.name} position=${position} bytes=${byteCount}`
+  const layer = where.kind === 'slot' ? { slot: where.slot, group: where.group } : { file: where.file }
+  const words = `${showWhere(where)} position=${position} bytes=${byteCount}`
   if (status !== batchStatus.ok) {
     const problem = `a batch ${showStatus(status)}`
-    const run = { run_base_offset: entry.baseOffset, run_next_offset: entry.nextOffset }
+    const run = { run_base_offset: range.baseOffset, run_next_offset: range.nextOffset }
     return {
-      json: { ...place, ...where, crc_ok: false, problem, ...run },
-      text: `${words} DAMAGED: ${problem}; its run has offsets ${entry.baseOffset} to ${entry.nextOffset - 1}`,
+      json: { ...place, ...layer, position, bytes: byteCount, crc_ok: false, problem, ...run },
+      text: `${words} DAMAGED: ${problem}; its run has offsets ${range.baseOffset} to ${range.nextOffset - 1}`,
       isDamage: true
     }
   }
@@ -132,7 +132,9 @@ export function batchRow(batch: PlacedBatch, name: PartitionName): Row {
       max_timestamp_ms: view.maxTimestampMs,
       attributes: view.attributes,
       producer_id: view.producerId,
-      ...where,
+      ...layer,
+      position,
+      bytes: byteCount,
       crc_ok: true
     },
     text:
@@ -140,6 +142,11 @@ export function batchRow(batch: PlacedBatch, name: PartitionName): Row {
       `epoch=${view.leaderEpoch} timestamp=${showTime(view.maxTimestampMs)} crc=ok`,
     isDamage: false
   }
+}
+
+/** `slot=0001.slot`, `file=topics/…`. */
+function showWhere(where: BatchWhere): string {
+  return where.kind === 'slot' ? `slot=${where.slot}` : `file=${where.file}`
 }
 
 /** The record that the cursor stands on. */
@@ -168,12 +175,12 @@ function fieldOf(name: 'key' | 'value', bytes: Buffer, start: number, length: nu
 }
 
 /** A batch whose CRC is right and whose records cannot be shown. */
-export function unreadableRow({ view, slot, position }: PlacedBatch, status: BatchStatus): Row {
+export function unreadableRow({ view, where, position }: PlacedBatch, status: BatchStatus): Row {
   const problem = `a batch ${showStatus(status)}`
   const offsets = { base_offset: view.baseOffset, last_offset: view.lastOffset }
   return {
-    json: { ...offsets, slot: slot.name, position, problem },
-    text: `offsets ${view.baseOffset} to ${view.lastOffset} in ${slot.name} at ${position}: ${problem}`,
+    json: { ...offsets, ...(where.kind === 'slot' ? { slot: where.slot } : { file: where.file }), position, problem },
+    text: `offsets ${view.baseOffset} to ${view.lastOffset}, ${showWhere(where)} position=${position}: ${problem}`,
     isDamage: status !== batchStatus.compressed
   }
 }
@@ -206,7 +213,7 @@ export function tombstoneRow({ id, name, firstHandle, partitionCount }: Tombston
 }
 
 /** A time as people read it; one that no calendar has stays a number. */
-function showTime(timestampMs: number): string {
+export function showTime(timestampMs: number): string {
   const date = new Date(timestampMs)
   return Number.isNaN(date.getTime()) ? `${timestampMs}ms` : date.toISOString()
 }

@@ -1,4 +1,4 @@
-/** Runs `inspect`: finds what was asked for and prints it row by row. Memory is bounded by one group. */
+/** Runs `inspect`: finds what was asked for and prints it row by row. Memory is bounded by one group or block. */
 import type { StoreImage } from '../../control/store-image.ts'
 import { shardOf } from '../../model/ids.ts'
 import { StoreOpenError } from '../../store/store-open-error.ts'
@@ -7,6 +7,8 @@ import { requiredText, smallWholeOf, textOf, u32, type OptionTexts } from '../co
 import { exitCodes, print, UsageError, type CliIo, type ExitCode } from '../io.ts'
 import type { DataDirectory, ShardJournal } from './data-directory.ts'
 import { batchRow, groupRow, recordRow, tombstoneRow, topicRow, unreadableRow, type Row } from './inspect-rows.ts'
+import { manifestsOf, segmentsOf, settledBatchesOf } from './inspect-settled.ts'
+import { manifestRows, segmentRow } from './inspect-settled-rows.ts'
 import { batchesOf, groupsOf, type PlacedBatch, type Wanted, type WalkFaults } from './inspect-walk.ts'
 import type { Inspection } from './offline-options.ts'
 import { withDataDirectory } from './offline-run.ts'
@@ -22,6 +24,8 @@ const inspections: Readonly<Record<Inspection, RowsOf>> = {
   groups: groupRows,
   batches: batchRows,
   records: recordRows,
+  segments: segmentRows,
+  manifest: manifestsRows,
   topics: topicRows
 }
 
@@ -51,7 +55,15 @@ export async function runInspection(what: Inspection, options: OptionTexts, io: 
 
 const safeMax = BigInt(Number.MAX_SAFE_INTEGER)
 
-function* groupRows(directory: DataDirectory, options: OptionTexts, faults: WalkFaults): Generator<Row> {
+/** Groups or segments that are asked for. */
+interface Chosen {
+  readonly journals: readonly ShardJournal[]
+  /** null: of all partitions. */
+  readonly wanted: Wanted | null
+}
+
+/** What --shard, --topic, --partition and --offset choose. @throws UsageError, StoreOpenError */
+function choose(directory: DataDirectory, options: OptionTexts): Chosen {
   const shard = smallWholeOf(options['shard'], '--shard', u32)
   const isFiltered = options['topic'] !== undefined || options['partition'] !== undefined
   if (!isFiltered && options['offset'] !== undefined) throw new UsageError('--offset needs --topic and --partition')
@@ -59,7 +71,22 @@ function* groupRows(directory: DataDirectory, options: OptionTexts, faults: Walk
   const journals = found?.journals ?? directory.journals
   const chosen = journals.filter(journal => shard === null || journal.shard === shard)
   if (shard !== null && chosen.length === 0) throw new UsageError(`--shard ${shard} ${whyNot(directory, found)}`)
-  for (const step of groupsOf(directory, chosen, found?.wanted ?? null, faults)) yield groupRow(step, directory.names)
+  return { journals: chosen, wanted: found?.wanted ?? null }
+}
+
+function* groupRows(directory: DataDirectory, options: OptionTexts, faults: WalkFaults): Generator<Row> {
+  const { journals, wanted } = choose(directory, options)
+  for (const step of groupsOf(directory, journals, wanted, faults)) yield groupRow(step, directory.names)
+}
+
+function* segmentRows(directory: DataDirectory, options: OptionTexts, faults: WalkFaults): Generator<Row> {
+  const { journals, wanted } = choose(directory, options)
+  for (const placed of segmentsOf(directory, journals, wanted, faults)) yield segmentRow(placed, directory.names)
+}
+
+function* manifestsRows(directory: DataDirectory, options: OptionTexts): Generator<Row> {
+  const { journals } = choose(directory, options)
+  for (const placed of manifestsOf(directory, journals)) yield* manifestRows(placed, directory.names)
 }
 
 function whyNot({ journals }: DataDirectory, found: FoundPartition | null): string {
@@ -102,7 +129,9 @@ function imageOf(image: StoreImage | null): StoreImage {
   throw new StoreOpenError('damaged', "the store cannot be read, so nothing has a name: try 'inspect groups --shard 0'")
 }
 
+/** Of both layers: what is settled comes before what lies in slots. */
 function* batchPlaces(directory: DataDirectory, found: FoundPartition, faults: WalkFaults): Generator<PlacedBatch> {
+  yield* settledBatchesOf(directory, found.journals, found.wanted, faults)
   for (const step of groupsOf(directory, found.journals, found.wanted, faults)) {
     if (step.step.kind === 'lost') faults.damageCount++
     yield* batchesOf(step, found.wanted)

@@ -3,7 +3,6 @@
  * Reads only. What it hands out is valid until the next step.
  */
 import { entryKinds, type DirectoryEntry } from '../../log/group-format.ts'
-import type { ScannedGroup } from '../../log/slot-scan.ts'
 import { BatchView, batchStatus, type BatchStatus } from '../../wire/batch/view.ts'
 import type { DataDirectory, ShardJournal } from './data-directory.ts'
 import { Findings } from './findings.ts'
@@ -80,17 +79,22 @@ export function isWanted(entry: DirectoryEntry, { handle, offset }: Wanted): boo
   return isRun && entry.handle === handle && entry.nextOffset > offset
 }
 
+/** In which layer a batch lies. */
+export type BatchWhere =
+  | { readonly kind: 'slot'; readonly slot: string; readonly group: number }
+  /** Relative to the data directory. */
+  | { readonly kind: 'file'; readonly file: string }
+
 /** A batch where it stands, or bytes that should be one. */
 export interface PlacedBatch {
-  readonly slot: SurveyedSlot
-  readonly group: ScannedGroup
-  /** In the slot. */
+  readonly where: BatchWhere
+  /** In the slot or the file. */
   readonly position: number
   readonly byteCount: number
   /** ok, or what is wrong; then only the place is to be trusted. */
   readonly status: BatchStatus
-  /** The run that it is part of. */
-  readonly entry: DirectoryEntry
+  /** Offsets of the run or the block that it is part of. */
+  readonly range: { readonly baseOffset: number; readonly nextOffset: number }
   /** Its header, if the status is ok; the records are in `bytes`. */
   readonly view: BatchView
   readonly bytes: Buffer
@@ -110,12 +114,11 @@ export function* batchesOf({ slot, step, bytes }: PlacedStep, wanted: Wanted): G
       const isReadable = status === batchStatus.ok || status === batchStatus.compressed
       if (isReadable && view.lastOffset < wanted.offset) continue
       yield {
-        slot,
-        group,
+        where: { kind: 'slot', slot: slot.name, group: group.number },
         position: group.position + batch.start,
         byteCount: batch.end - batch.start,
         status: isReadable ? batchStatus.ok : status,
-        entry,
+        range: entry,
         view,
         bytes
       }

@@ -3,7 +3,7 @@ import { Option, type Command } from 'commander'
 import { envNameOf, schema } from '../../config/schema.ts'
 
 /** What can be inspected. */
-export type Inspection = 'groups' | 'batches' | 'records' | 'topics'
+export type Inspection = 'groups' | 'batches' | 'records' | 'segments' | 'manifest' | 'topics'
 
 /** Adds --data-dir and --json. */
 export function addOfflineOptions(command: Command): Command {

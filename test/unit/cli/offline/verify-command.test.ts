@@ -164,7 +164,15 @@ test('a shard whose journal is gone is damage, one too many is a note', async t 
 })
 
 test('every command has help with examples and the exit codes', async () => {
-  for (const command of ['verify', 'inspect groups', 'inspect batches', 'inspect records', 'inspect topics']) {
+  for (const command of [
+    'verify',
+    'inspect groups',
+    'inspect batches',
+    'inspect records',
+    'inspect segments',
+    'inspect manifest',
+    'inspect topics'
+  ]) {
     const { code, stdout, stderr } = await run([...command.split(' '), '--help'])
     assert.deepEqual([code, stderr], [0, ''], command)
     assert.match(stdout, new RegExp(`Examples:\\n +\\$ millrace ${command}`), command)
