@@ -6,21 +6,13 @@
  *   open slot     scanned group by group
  *   bad group     nothing valid behind it that proves it was synced → torn tail, cut
  *                 else damage: its runs are named by directory or trailer and quarantined; if neither can be read,
- *                 recovery fails and the shard stays down until an operator decides
+ *                 recovery fails and the shard stays down until an operator decides (decisions.ts)
  *   last groups   not known to be synced → copied into a fresh slot and synced before the watermark is published
  */
 import { BrokerError } from '../model/errors.ts'
 import type { Disk } from '../disk/disk.ts'
-import {
-  DirectoryEntry,
-  GROUP_HEADER_BYTES,
-  RUN_ROLLS,
-  claimsGroup,
-  entryKinds,
-  writeEntry,
-  entryBytes
-} from './group-format.ts'
-import type { LogTable } from './log-table.ts'
+import { LossWatch, type Decisions } from './decisions.ts'
+import { DirectoryEntry, GROUP_HEADER_BYTES, claimsGroup, entryKinds, writeEntry, entryBytes } from './group-format.ts'
 import { SlotFooter } from './slot-footer.ts'
 import type { SlotFiles } from './slot-files.ts'
 import {
@@ -67,6 +59,10 @@ export type SlotKey = Pick<FoundSlot, 'name' | 'header' | 'seed'>
 /** All that recovery found, not yet made safe. */
 export interface Findings {
   readonly slots: FoundSlot[]
+  /** Sequence of the newest slot, those that were given up included. */
+  readonly lastSequence: number
+  /** Offsets that may be missing, because an operator gave up what held them. */
+  readonly losses: LossWatch
   /** Groups that were perhaps never synced, oldest first; all in the last slot. */
   readonly inDoubt: ScannedGroup[]
   readonly lastSynced: number
@@ -88,13 +84,23 @@ export interface JournalKnown {
   /** The last group in them, and their greatest receive time. */
   readonly settledGroup: number
   readonly receiveMsMax: number
+  readonly decisions: Decisions
 }
 
 /** Reads every slot file of the shard and says what counts. Changes nothing on disk, but removes half-filled files. */
 export function findSlots(disk: Disk, files: SlotFiles, known: JournalKnown): Findings {
   const slots = listSlots(disk, files, known)
-  checkChain(slots, known, files.directory)
-  const scan = { cutGroups: 0, cutHandles: [] as number[], quarantinedRuns: 0, scannedBytes: 0, lastSynced: 0 }
+  const lastSequence = checkChain(slots, known, files.directory)
+  const { decisions } = known
+  const scan = {
+    decisions,
+    cutGroups: 0,
+    cutHandles: [] as number[],
+    quarantinedRuns: 0,
+    scannedBytes: 0,
+    lastSynced: 0
+  }
+  if (decisions.isNews(slots.at(-1)?.header.sequence ?? known.settledSequence)) scan.cutHandles.push(0)
   let lastGroup = known.settledGroup
   slots.forEach((slot, index) => {
     const next = slots[index + 1]
@@ -102,7 +108,9 @@ export function findSlots(disk: Disk, files: SlotFiles, known: JournalKnown): Fi
     const window = new SlotWindow(files.file(slot.ordinal), WINDOW_BYTES)
     slot.sizeBytes = window.sizeBytes
     // Groups above what the next slot says are dead; those of a slot before that one were cut by its own successor.
-    const endGroup = next === undefined ? Number.MAX_SAFE_INTEGER : next.header.previousLastGroup
+    // One behind a slot that is given up counts on that slot's groups as well.
+    const isCountedOn = next?.header.sequence === slot.header.sequence + 1
+    const endGroup = isCountedOn ? next.header.previousLastGroup : Number.MAX_SAFE_INTEGER
     const footer = readFooter(window, slot.seed)
     if (footer !== null) takeFooter(slot, footer)
     else scanSlot(window, slot, slot.header.previousLastGroup + 1, endGroup, scan)
@@ -114,6 +122,8 @@ export function findSlots(disk: Disk, files: SlotFiles, known: JournalKnown): Fi
   const inDoubt = last === undefined || last.isSealed ? [] : last.groups.filter(group => group.number > scan.lastSynced)
   return {
     slots,
+    lastSequence,
+    losses: new LossWatch(decisions, known.settledSequence),
     inDoubt,
     lastSynced: inDoubt.length === 0 ? lastGroup : scan.lastSynced,
     cutHandles: scan.cutHandles,
@@ -124,7 +134,7 @@ export function findSlots(disk: Disk, files: SlotFiles, known: JournalKnown): Fi
   }
 }
 
-function listSlots(disk: Disk, files: SlotFiles, { shard, settledSequence }: JournalKnown): FoundSlot[] {
+function listSlots(disk: Disk, files: SlotFiles, { shard, settledSequence, decisions }: JournalKnown): FoundSlot[] {
   const slots: FoundSlot[] = []
   for (const name of disk.list(files.directory)) {
     if (name.endsWith('.filling')) {
@@ -133,6 +143,7 @@ function listSlots(disk: Disk, files: SlotFiles, { shard, settledSequence }: Jou
     }
     if (!/^\d+\.slot$/.test(name)) continue
     files.noteName(name)
+    if (decisions.skipsFile(name)) continue
     const file = disk.open('slot.open', files.path(name))
     const blocks = Buffer.alloc(SLOT_GROUPS_AT)
     file.read('slot.read', blocks, 0, SLOT_GROUPS_AT, 0)
@@ -145,6 +156,8 @@ function listSlots(disk: Disk, files: SlotFiles, { shard, settledSequence }: Jou
       })
     }
     const isSettled = verdict.kind === 'header' && verdict.header.sequence <= settledSequence
+    // Given up, and there after all: it is kept as it is.
+    if (verdict.kind === 'header' && !isSettled && decisions.skipsSlot(verdict.header.sequence)) continue
     if (verdict.kind === 'header' && !isSettled) slots.push(foundSlot(name, verdict.header, shard))
     else if (verdict.kind === 'damaged') {
       // It may be the newest slot, which no gap in the sequence would give away.
@@ -181,19 +194,24 @@ function foundSlot(name: string, header: SlotHeader, shard: number): FoundSlot {
   }
 }
 
-/** A gap in the sequence numbers is damage (V2): the groups in between are nowhere. So is a newest slot that is not there. */
-function checkChain(slots: readonly FoundSlot[], known: JournalKnown, directory: string): void {
-  slots.forEach((slot, index) => {
-    const expected = known.settledSequence + index + 1
-    if (slot.header.sequence === expected) return
-    throw new BrokerError('NOT_READY', {
-      problem: `the journal ${directory} has slot ${slot.header.sequence} (${slot.name}) where slot ${expected} is expected`
-    })
-  })
-  const found = slots.at(-1)?.header.sequence ?? known.settledSequence
-  if (found >= known.newestSlot) return
+/**
+ * A gap in the sequence numbers is damage (V2): the groups in between are nowhere. So is a newest slot that is not there.
+ * @returns the sequence of the newest slot.
+ */
+function checkChain(slots: readonly FoundSlot[], known: JournalKnown, directory: string): number {
+  const { decisions, newestSlot } = known
+  let expected = decisions.behind(known.settledSequence + 1)
+  for (const { name, header } of slots) {
+    if (header.sequence !== expected) {
+      throw new BrokerError('NOT_READY', {
+        problem: `the journal ${directory} has slot ${header.sequence} (${name}) where slot ${expected} is expected; an operator must decide`
+      })
+    }
+    expected = decisions.behind(expected + 1)
+  }
+  if (expected > newestSlot) return expected - 1
   throw new BrokerError('NOT_READY', {
-    problem: `the journal ${directory} ends with slot ${found}, but slot ${known.newestSlot} was written: its file is missing`
+    problem: `the journal ${directory} ends with slot ${expected - 1}, but slot ${newestSlot} was written: its file is missing; an operator must decide`
   })
 }
 
@@ -206,6 +224,7 @@ function takeFooter(slot: FoundSlot, footer: NonNullable<ReturnType<typeof readF
 }
 
 interface ScanState {
+  readonly decisions: Decisions
   cutGroups: number
   cutHandles: number[]
   quarantinedRuns: number
@@ -220,6 +239,12 @@ function scanSlot(window: SlotWindow, slot: FoundSlot, expected: number, endGrou
     const group = groupAt(window, position, slot.seed)
     if (group !== null && group.isWhole && group.number === number) {
       addGroup(slot, group, scan)
+    } else if (scan.decisions.skipsGroup(slot.header.sequence, position)) {
+      const later = findLaterGroup(window, position + BLOCK_BYTES, number + 1, slot.seed)
+      if (later === null || later.header.number > endGroup) return
+      position = later.position
+      number = later.header.number
+      continue
     } else {
       const bad = judgeBadGroup(window, slot, position, number, endGroup)
       if (bad === 'end') return
@@ -318,46 +343,6 @@ function findLaterGroups(
     later = findLaterGroup(window, later.position + later.header.totalBytes, number + 1, seed)
   }
   return { later: first, isProven: false }
-}
-
-/** Brings the logs to what the slots say, in order. Entries of groups in doubt are left to the caller, who copies them. */
-export function replay(findings: Findings, table: LogTable): void {
-  const doubtful = new Set(findings.inDoubt)
-  for (const slot of findings.slots) {
-    if (slot.isSealed) {
-      for (const entry of slot.entries) replayEntry(entry, slot.ordinal, 0, table)
-      continue
-    }
-    for (const group of slot.groups) {
-      if (doubtful.has(group)) continue
-      for (const entry of group.entries) replayEntry(entry, slot.ordinal, group.position, table)
-    }
-  }
-}
-
-/** Applies one entry; `base` is added to its position. */
-export function replayEntry(entry: DirectoryEntry, ordinal: number, base: number, table: LogTable): void {
-  const log = table.recoveredLog(entry.handle)
-  // What a deleted topic had in settled slots is gone, while later slots may still tell of it.
-  if (entry.baseOffset > log.nextOffset && table.hasSettled && log.isUnknown) log.beginAt(entry.baseOffset)
-  if (entry.kind === entryKinds.startOffset) {
-    // Also if the manifest knows it: segments that it could not drop, because they went on in slots, go now.
-    if (entry.baseOffset >= log.startOffset) log.moveStart(entry.baseOffset)
-    return
-  }
-  if (entry.kind === entryKinds.leaderEpoch) {
-    if (entry.leaderEpoch > log.leaderEpoch) log.beginEpoch(entry.leaderEpoch, entry.baseOffset)
-    return
-  }
-  if (entry.baseOffset !== log.nextOffset) {
-    throw new BrokerError('NOT_READY', {
-      problem: `the journal gives partition handle ${entry.handle} offset ${entry.baseOffset} where ${log.nextOffset} is next`
-    })
-  }
-  log.runs.add(entry.baseOffset, ordinal, base + entry.position, entry.bytes, -1)
-  if (entry.kind === entryKinds.quarantined) log.runs.quarantineLast()
-  log.recoverRun(entry.nextOffset, entry.bytes, (entry.flags & RUN_ROLLS) !== 0, entry.receiveMs)
-  log.recoverProducers(entry.producers)
 }
 
 /** The footer of a slot from the groups found in it, those up to `lastGroup`. */

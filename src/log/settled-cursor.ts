@@ -81,13 +81,15 @@ export class SettledCursor {
       return this.#damaged(Math.max(this.offset, table.firstOffset(this.#block)), next)
     }
     this.end = view.end
+    // Runs that were damaged when they were settled are missing in the middle of a block.
+    if (this.#meetsDamage(view.baseOffset)) return null
     this.#at += this.end - this.start
     if (view.lastOffset < this.offset) return null
     this.offset = view.lastOffset + 1
     return settledOutcomes.batch
   }
 
-  /** Known damage at the block, or before it: then the offset stops there, and it is said next. */
+  /** Known damage at the block or the batch, or before it: then the offset stops there, and it is said next. */
   #meetsDamage(blockOffset: number): boolean {
     const partition = this.#partition
     if (partition === null) return false

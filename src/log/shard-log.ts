@@ -6,6 +6,7 @@ import { assert } from '../base/assert.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Disk, DiskError } from '../disk/disk.ts'
 import type { RecoveryReport } from '../wire/shard/messages.ts'
+import { readDecisions } from './decisions.ts'
 import { EncodeBuffer } from './encode-buffer.ts'
 import { writeEntryGroup } from './entry-group.ts'
 import { GroupEncoder } from './group-encoder.ts'
@@ -17,7 +18,8 @@ import { LogTable } from './log-table.ts'
 import { loadManifest } from './manifest-file.ts'
 import type { ManifestPartition } from './manifest.ts'
 import type { PartitionLog } from './partition-log.ts'
-import { findSlots, replay } from './recovery.ts'
+import { findSlots } from './recovery.ts'
+import { replay } from './replay.ts'
 import type { SealedSlot } from './sealed-slots.ts'
 import { SegmentFiles } from './segment-files.ts'
 import { SettledWindow } from './settled-window.ts'
@@ -104,12 +106,12 @@ export class ShardLog {
     this.window = new ReadWindow(this.files, this.#encoded, new SettledWindow(this.segments, options.shard))
     makeJournalDirectory(options.disk, options.directory)
     const manifest = loadManifest(options.disk, options.directory, options.shard, options.placementEpoch)
-    const findings = findSlots(options.disk, this.files, { ...options, ...manifest })
+    const decisions = readDecisions(options.disk, options.directory)
+    const findings = findSlots(options.disk, this.files, { ...options, ...manifest, decisions })
     this.#receiveMs = findings.receiveMsMax
     this.table.recover(manifest)
     replay(findings, this.table)
-    const lastSequence = findings.slots.at(-1)?.header.sequence ?? manifest.settledSequence
-    const position = { lastSequence, lastGroup: findings.lastSynced }
+    const position = { lastSequence: findings.lastSequence, lastGroup: findings.lastSynced }
     this.#journal = new Journal({ ...options, files: this.files }, position)
     repairTail({ files: this.files, journal: this.#journal, table: this.table, clock: options.clock }, findings)
     if (findings.slots.length === 0 && this.files.spareCount === 0) {

@@ -10,7 +10,8 @@ import { writeEntryGroup } from './entry-group.ts'
 import { BATCH_COVERED_BY_RUN, DirectoryEntry, ENTRY_BYTES, entryKinds, groupBytes } from './group-format.ts'
 import { sealSlot, writeSlotHeader, type Journal } from './journal.ts'
 import type { LogTable } from './log-table.ts'
-import { footerOf, replayEntry, type Findings, type FoundSlot } from './recovery.ts'
+import { footerOf, type Findings, type FoundSlot } from './recovery.ts'
+import { replayEntry } from './replay.ts'
 import { blockAligned } from './slot-format.ts'
 import type { SlotFiles } from './slot-files.ts'
 import type { ScannedGroup } from './slot-scan.ts'
@@ -56,7 +57,8 @@ function copyDoubtful({ files, journal, table }: RepairParts, findings: Findings
     const read = files.file(source.ordinal).read('slot.read', bytes, 0, bytes.length, group.position)
     assert(read === bytes.length, 'a group that was found whole can be read again')
     const position = writeCopy(journal, bytes, group)
-    for (const entry of group.entries) replayEntry(entry, journal.slotOrdinal, position, table)
+    for (const entry of group.entries)
+      replayEntry(entry, { ordinal: journal.slotOrdinal, base: position }, table, findings.losses)
   }
   if (raised.length > 0) writeEpochs(journal, table, raised, findings.receiveMsMax)
   journal.sync()

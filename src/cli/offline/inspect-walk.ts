@@ -8,7 +8,7 @@ import type { DataDirectory, ShardJournal } from './data-directory.ts'
 import { Findings } from './findings.ts'
 import { openSlot, walkGroups, type OpenSlot, type WalkStep } from './group-walk.ts'
 import { batchesIn, runRange } from './run-batches.ts'
-import { readShardManifest } from './manifest-reading.ts'
+import { readShardDecisions, readShardManifest } from './manifest-reading.ts'
 import { surveySlots, type SurveyedSlot } from './slot-survey.ts'
 
 /** Read at once: less than `verify` does, because a walk is often over after a few groups. */
@@ -46,8 +46,9 @@ export function* groupsOf(
     const findings = new Findings()
     const { manifest, problem } = readShardManifest(directory.disk, journal)
     if (problem !== null) faults.damageCount++
+    const { decisions } = readShardDecisions(directory.disk, journal)
     const settledSequence = manifest === null ? null : manifest.settledSequence
-    const { slots } = surveySlots(directory.disk, journal, { newestSlot: 0, settledSequence }, findings)
+    const { slots } = surveySlots(directory.disk, journal, { newestSlot: 0, settledSequence, decisions }, findings)
     faults.damageCount += findings.damageCount
     for (const slot of slots) {
       const open = openSlot(directory.disk, slot, PIECE_BYTES)

@@ -1,11 +1,13 @@
 /**
- * The manifest of a stopped broker's shard, as the offline tools read it: what a start would refuse is said and not
- * thrown, so that the rest can still be looked at. Reads only.
+ * The manifest of a stopped broker's shard and the decisions about it, as the offline tools read them: what a start would
+ * refuse is said and not thrown, so that the rest can still be looked at. Reads only.
  */
 import type { Disk } from '../../disk/disk.ts'
+import { Decisions, readDecisions } from '../../log/decisions.ts'
 import { MANIFEST_VERSION } from '../../log/manifest-format.ts'
 import { manifestPath, readManifest } from '../../log/manifest-file.ts'
 import { emptyManifest, type Manifest, type ManifestPartition } from '../../log/manifest.ts'
+import { BrokerError } from '../../model/errors.ts'
 import { StoreOpenError } from '../../store/store-open-error.ts'
 import type { ShardJournal } from './data-directory.ts'
 
@@ -38,6 +40,22 @@ export function readShardManifest(disk: Disk, journal: ShardJournal): ManifestRe
       const problem = `it says that it belongs to shard ${manifest.shard}, and lies in the journal of shard ${journal.shard}`
       return { manifest: null, problem, file, bytes }
     }
+  }
+}
+
+/** What an operator decided about a shard, or why it cannot be read; then nothing counts as decided. */
+export interface DecisionReading {
+  readonly decisions: Decisions
+  readonly problem: string | null
+}
+
+/** @throws DiskError */
+export function readShardDecisions(disk: Disk, { directory }: ShardJournal): DecisionReading {
+  try {
+    return { decisions: readDecisions(disk, directory), problem: null }
+  } catch (error) {
+    if (!(error instanceof BrokerError)) throw error
+    return { decisions: new Decisions([]), problem: String(error.details['problem']) }
   }
 }
 

@@ -4,6 +4,7 @@
  */
 import { DiskError } from '../../disk/disk.ts'
 import { DirectoryEntry, entryKinds } from '../../log/group-format.ts'
+import { LossWatch, type Decisions } from '../../log/decisions.ts'
 import type { Manifest } from '../../log/manifest.ts'
 import { isRunWhole, type ScannedGroup } from '../../log/slot-scan.ts'
 import { shardOf } from '../../model/ids.ts'
@@ -19,6 +20,7 @@ import type { SurveyedSlot } from './slot-survey.ts'
 const PIECE_BYTES = 4 * 1024 * 1024
 
 const refused = 'reads of these offsets are refused, never wrong; the offsets behind them are served'
+const givenUp = 'an operator gave it up: reads of what is missing are refused'
 const keepsShardDown = 'a start refuses this shard until an operator decides'
 
 /** What one shard holds. Damaged runs are counted with the groups, not with the records. */
@@ -45,10 +47,14 @@ export class ShardCheck {
   readonly #parts: ShardCheckParts
   readonly #states = new Map<number, PartitionState>()
   readonly #isBeginKnown: boolean
+  readonly #decisions: Decisions
+  readonly #losses: LossWatch
 
   /** @param manifest null: what it said is not known, and each partition may begin anywhere. */
-  constructor(parts: ShardCheckParts, manifest: Manifest | null) {
+  constructor(parts: ShardCheckParts, manifest: Manifest | null, decisions: Decisions) {
     this.#parts = parts
+    this.#decisions = decisions
+    this.#losses = new LossWatch(decisions, manifest?.settledSequence ?? 0)
     this.#isBeginKnown = manifest !== null
     for (const { handle, nextOffset, epochs } of manifest?.partitions.values() ?? []) {
       this.#states.set(handle, { nextOffset, leaderEpoch: epochs.at(-1)?.epoch ?? 0 })
@@ -59,6 +65,7 @@ export class ShardCheck {
   /** Checks one slot; slots come in order. */
   check(slot: SurveyedSlot): void {
     this.#parts.count.slots++
+    this.#losses.enterSlot(slot.header.sequence)
     try {
       const open = openSlot(this.#parts.directory.disk, slot, PIECE_BYTES)
       try {
@@ -75,7 +82,8 @@ export class ShardCheck {
 
   #checkGroups(open: OpenSlot): void {
     const { findings, count, onProgress } = this.#parts
-    const footer = new FooterCheck(open, findings)
+    const mayEndEarlier = this.#decisions.positionsIn(open.slot.header.sequence).length > 0
+    const footer = new FooterCheck(open, findings, mayEndEarlier)
     let endPosition = footer.groupsStart
     let isTorn = false
     for (const step of walkGroups(open)) {
@@ -85,7 +93,9 @@ export class ShardCheck {
         this.#checkGroup(open, group)
         endPosition = group.position + group.totalBytes
       } else if (step.kind === 'lost') {
-        this.#checkLost(open, step.lost, footer.takeLost(step.lost))
+        const isGivenUp = this.#decisions.skipsGroup(open.slot.header.sequence, step.lost.position)
+        if (isGivenUp) this.#addLost(open, step.lost, givenUp)
+        else this.#checkLost(open, step.lost, footer.takeLost(step.lost))
         endPosition = step.lost.endPosition
       } else {
         this.#noteTorn(open, step.torn)
@@ -122,20 +132,21 @@ export class ShardCheck {
     findings.addDamage({ file: slot.label, bytes: range, problem, meaning })
   }
 
-  /** Groups of which nothing can be read; a whole footer still names their runs, and readers go by that. */
-  #checkLost(open: OpenSlot, lost: LostGroups, entries: readonly DirectoryEntry[] | null): void {
-    const { slot, window } = open
+  #addLost({ slot }: OpenSlot, lost: LostGroups, meaning: string): void {
     const { position, endPosition, firstNumber, lastNumber } = lost
     const which =
       firstNumber === lastNumber ? `group ${firstNumber} has` : `groups ${firstNumber} to ${lastNumber} have`
     const problem = `${which} neither a readable directory nor a readable trailer`
-    const meaning = entries === null ? keepsShardDown : 'costs readers nothing: the footer of the slot names the runs'
-    this.#parts.findings.addDamage({
-      file: slot.label,
-      bytes: { startByte: position, endByte: endPosition },
-      problem,
-      meaning
-    })
+    const bytes = { startByte: position, endByte: endPosition }
+    this.#parts.findings.addDamage({ file: slot.label, bytes, problem, meaning })
+  }
+
+  /** Groups of which nothing can be read; a whole footer still names their runs, and readers go by that. */
+  #checkLost(open: OpenSlot, lost: LostGroups, entries: readonly DirectoryEntry[] | null): void {
+    const { slot, window } = open
+    const { firstNumber, lastNumber } = lost
+    const namesRuns = 'costs readers nothing: the footer of the slot names the runs'
+    this.#addLost(open, lost, entries === null ? keepsShardDown : namesRuns)
     if (entries === null) return
     this.#parts.count.groups += lastNumber - firstNumber + 1
     // A run is viewed by itself: lost groups together may be larger than memory.
@@ -170,6 +181,7 @@ export class ShardCheck {
     if (entry.kind === entryKinds.run || entry.kind === entryKinds.quarantined) {
       this.#checkContinuity(open, run, state)
       this.#checkRun(open, run, state)
+      this.#losses.noteRun(entry.handle)
     }
     applyEntry(state, entry)
   }
@@ -199,6 +211,7 @@ export class ShardCheck {
 
   /** A start stops at the first run that does not begin where the one before it ended. */
   #checkContinuity(open: OpenSlot, { entry, start }: EntryInGroup, state: PartitionState): void {
+    const isExplained = this.#losses.explains(entry.handle, start + entry.position)
     if (entry.baseOffset === state.nextOffset) return
     const { findings, directory } = this.#parts
     const partition = directory.names.nameOf(entry.handle)
@@ -210,7 +223,7 @@ export class ShardCheck {
         ? { partition, firstOffset: state.nextOffset, lastOffset: entry.baseOffset - 1 }
         : { partition, firstOffset: entry.baseOffset, lastOffset: Math.min(state.nextOffset, entry.nextOffset) - 1 },
       problem: isGap ? 'no readable group holds these offsets' : 'these offsets are given a second time',
-      meaning: keepsShardDown
+      meaning: isGap && isExplained ? givenUp : keepsShardDown
     })
   }
 

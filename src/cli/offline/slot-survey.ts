@@ -3,6 +3,7 @@
  * Reads headers only. Where a start gives up at the first fault, this goes on, so that all faults are reported at once.
  */
 import { DiskError, type Disk } from '../../disk/disk.ts'
+import { decisionFileNames, type Decisions } from '../../log/decisions.ts'
 import {
   BLOCK_BYTES,
   SLOT_GROUPS_AT,
@@ -35,6 +36,17 @@ export interface Survey {
   readonly slots: readonly SurveyedSlot[]
   /** Filled ahead and never used, or settled: free either way. */
   readonly spareCount: number
+  /** Slot files whose header cannot be read, by name; without those given up. */
+  readonly unreadable: readonly string[]
+  /** Sequences, both included, of which there is no slot; without those given up. */
+  readonly missing: readonly SlotRange[]
+  /** The newest slot that is there, or is known to have been. */
+  readonly newestSlot: number
+}
+
+export interface SlotRange {
+  readonly firstSlot: number
+  readonly lastSlot: number
 }
 
 const keepsShardDown = 'a start refuses this shard until an operator decides'
@@ -46,6 +58,7 @@ export interface SurveyKnown {
   readonly newestSlot: number
   /** Slots up to this sequence are free; null: the manifest that would say so is damaged. */
   readonly settledSequence: number | null
+  readonly decisions: Decisions
 }
 
 /**
@@ -54,6 +67,8 @@ export interface SurveyKnown {
  */
 export function surveySlots(disk: Disk, journal: ShardJournal, known: SurveyKnown, findings: Findings): Survey {
   const found: { slot: SurveyedSlot; blocks: Buffer }[] = []
+  const unreadable: string[] = []
+  const missing: SlotRange[] = []
   let spareCount = 0
   for (const name of disk.list(journal.directory)) {
     const file = `${journal.label}/${name}`
@@ -61,12 +76,15 @@ export function surveySlots(disk: Disk, journal: ShardJournal, known: SurveyKnow
       findings.addNote({ file, problem: 'a slot that was being filled', meaning: 'the next start removes it' })
     } else if (name === 'manifest.new') {
       findings.addNote({ file, problem: 'a manifest that was being written', meaning: 'the next start removes it' })
-    } else if (name === 'manifest') {
+    } else if (name === 'manifest' || decisionFileNames.includes(name)) {
       // manifest-reading.ts has looked at it.
+    } else if (known.decisions.skipsFile(name)) {
+      findings.addNote({ file, problem: 'an operator gave this slot up', meaning: 'it is kept, and not read' })
     } else if (!/^\d+\.slot$/.test(name)) {
       findings.addNote({ file, problem: 'not a file of the journal', meaning: 'the broker does not look at it' })
     } else {
       const reading = readHeader(disk, journal, name, findings)
+      if (reading === null || decodeSlotHeader(reading.blocks).kind === 'damaged') unreadable.push(name)
       if (reading === null) continue
       const slot = judgeHeader(reading, journal, findings)
       const isSettled = slot !== null && slot !== 'spare' && slot.header.sequence <= (known.settledSequence ?? 0)
@@ -77,13 +95,15 @@ export function surveySlots(disk: Disk, journal: ShardJournal, known: SurveyKnow
   found.sort((a, b) => a.slot.header.sequence - b.slot.header.sequence)
   found.forEach(({ slot, blocks }, index) => checkBlocks(slot, blocks, index === found.length - 1, findings))
   const settled = known.settledSequence ?? (found[0]?.slot.header.sequence ?? 1) - 1
-  const slots = chained(found, settled, journal, findings)
+  const slots = chained(found, { ...known, settledSequence: settled, missing }, journal, findings)
   const last = slots.at(-1)?.header.sequence ?? settled
-  if (last < known.newestSlot) {
+  const next = known.decisions.behind(last + 1)
+  if (next <= known.newestSlot) {
+    missing.push({ firstSlot: next, lastSlot: known.newestSlot })
     const problem = `the journal ends with slot ${last}, and slot ${known.newestSlot} was written`
     findings.addDamage({ file: journal.label, problem, meaning: keepsShardDown })
   }
-  return { slots, spareCount }
+  return { slots, spareCount, unreadable, missing, newestSlot: Math.max(next - 1, known.newestSlot) }
 }
 
 interface HeaderReading {
@@ -197,10 +217,17 @@ function checkBlocks(slot: SurveyedSlot, blocks: Buffer, isNewest: boolean, find
   }
 }
 
+interface Chain {
+  readonly settledSequence: number
+  readonly decisions: Decisions
+  /** Takes what is missing. */
+  readonly missing: SlotRange[]
+}
+
 /** Links each slot to the next. A gap is damage (V2): the groups in between are nowhere. */
 function chained(
   found: readonly { slot: SurveyedSlot }[],
-  settledSequence: number,
+  known: Chain,
   journal: ShardJournal,
   findings: Findings
 ): SurveyedSlot[] {
@@ -208,7 +235,12 @@ function chained(
   for (const { slot } of found) {
     const { sequence, previousSequence, previousLastGroup } = slot.header
     const before = slots.at(-1)
-    const expected = (before?.header.sequence ?? settledSequence) + 1
+    const expected = known.decisions.behind((before?.header.sequence ?? known.settledSequence) + 1)
+    if (known.decisions.skipsSlot(sequence)) {
+      const problem = `an operator gave slot ${sequence} up, and here it is`
+      findings.addNote({ file: slot.label, problem, meaning: 'it is kept, and not read' })
+      continue
+    }
     if (sequence < expected) {
       const problem = `it says that it is slot ${sequence}, which ${before?.name ?? 'another'} is as well`
       findings.addDamage({ file: slot.label, problem, meaning: keepsShardDown })
@@ -218,7 +250,8 @@ function chained(
       const missing = sequence - expected === 1 ? `slot ${expected} is` : `slots ${expected} to ${sequence - 1} are`
       const problem = `${missing} missing: ${slot.name} is slot ${sequence}`
       findings.addDamage({ file: journal.label, problem, meaning: keepsShardDown })
-    } else if (before !== undefined) {
+      known.missing.push({ firstSlot: expected, lastSlot: sequence - 1 })
+    } else if (before?.header.sequence === sequence - 1) {
       before.next = slot
     }
     const last = before?.header.previousLastGroup ?? 0

@@ -3,10 +3,11 @@
  * finds.
  */
 import { statSync } from 'node:fs'
+import type { Decisions } from '../../log/decisions.ts'
 import type { Manifest } from '../../log/manifest.ts'
 import type { DataDirectory, ShardJournal } from './data-directory.ts'
 import { Findings } from './findings.ts'
-import { readShardManifest } from './manifest-reading.ts'
+import { readShardDecisions, readShardManifest } from './manifest-reading.ts'
 import { SettledCheck, settledBytes } from './settled-check.ts'
 import { ShardCheck, type ShardCount } from './shard-check.ts'
 import { surveySlots, type Survey } from './slot-survey.ts'
@@ -38,6 +39,7 @@ interface ShardPlan {
   readonly survey: Survey
   readonly manifest: Manifest | null
   readonly manifestBytes: number
+  readonly decisions: Decisions
 }
 
 /**
@@ -66,16 +68,22 @@ function planShard(directory: DataDirectory, journal: ShardJournal, findings: Fi
     const meaning = 'a start refuses this shard; what is settled of it was not checked'
     findings.addDamage({ file, bytes: { startByte: 0, endByte: bytes }, problem, meaning })
   }
+  const decided = readShardDecisions(directory.disk, journal)
+  if (decided.problem !== null) {
+    const decisionFile = `${journal.label}/decisions.json`
+    findings.addDamage({ file: decisionFile, problem: decided.problem, meaning: 'a start refuses this shard' })
+  }
   const known = {
     newestSlot: newestSlotOf(directory, journal),
-    settledSequence: manifest === null ? null : manifest.settledSequence
+    settledSequence: manifest === null ? null : manifest.settledSequence,
+    decisions: decided.decisions
   }
   const survey = surveySlots(directory.disk, journal, known, findings)
-  return { journal, survey, manifest, manifestBytes: bytes }
+  return { journal, survey, manifest, manifestBytes: bytes, decisions: decided.decisions }
 }
 
 /** What the store remembers of a shard's journal: its last slot may be missing, and no gap would tell. */
-function newestSlotOf({ store }: DataDirectory, { shard }: ShardJournal): number {
+export function newestSlotOf({ store }: DataDirectory, { shard }: ShardJournal): number {
   return store.image?.newestSlots.find(slot => slot.shard === shard)?.sequence ?? 0
 }
 
@@ -124,7 +132,7 @@ function runChecks({ directory, repairs, shards: plans, findings, onProgress }: 
   const files = { disk: directory.disk, dataDir: directory.path, repairs }
   let doneBytes = 0
   let doneRecords = 0
-  const shards = plans.map(({ journal, survey, manifest, manifestBytes }) => {
+  const shards = plans.map(({ journal, survey, manifest, manifestBytes, decisions }) => {
     const count: ShardCount = {
       shard: journal.shard,
       slots: 0,
@@ -139,7 +147,7 @@ function runChecks({ directory, repairs, shards: plans, findings, onProgress }: 
     const parts = { directory, journal, findings, count, onProgress: tell }
     if (manifest !== null) new SettledCheck(parts, manifest, files).check()
     doneBytes += settledBytes(manifest)
-    const check = new ShardCheck(parts, manifest)
+    const check = new ShardCheck(parts, manifest, decisions)
     for (const slot of survey.slots) {
       check.check(slot)
       doneBytes += slot.sizeBytes

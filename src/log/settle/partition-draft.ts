@@ -81,7 +81,11 @@ export class PartitionDraft {
   }
 
   #applyRun(planned: PlannedEntry): void {
-    const { entry } = planned
+    const { entry, slot } = planned
+    if (entry.baseOffset > this.nextOffset && slot.mayLackOffsets) {
+      this.#damaged.push({ firstOffset: this.nextOffset, nextOffset: entry.baseOffset, path: null })
+      this.nextOffset = entry.baseOffset
+    }
     // A handle that nobody knows any more may have lost what was settled of it: all that is left is kept (V4).
     if (this.#old === undefined && this.segments.length === 0 && entry.baseOffset > this.nextOffset) {
       this.startOffset = Math.max(this.startOffset, entry.baseOffset)

@@ -3,6 +3,7 @@
  * a tool that holds the directory's lock.
  */
 import { DiskError, type Disk, type DiskFile } from '../../disk/disk.ts'
+import { readDecisions, type Decisions } from '../decisions.ts'
 import type { DirectoryEntry } from '../group-format.ts'
 import { SLOT_GROUPS_AT, decodeSlotHeader, saltSeed } from '../slot-format.ts'
 import { SlotWindow, readFooter } from '../slot-scan.ts'
@@ -29,6 +30,8 @@ export interface PlannedSlot {
   readonly file: DiskFile
   /** Salted start of its checksums. */
   readonly seed: number
+  /** An operator gave up something before it: runs may begin behind the next offset of their partition. */
+  readonly mayLackOffsets: boolean
 }
 
 export interface SettlePlan {
@@ -56,10 +59,11 @@ export function planSettle(
   let lastSequence = settledSequence
   let lastGroup = 0
   let receiveMsMax = 0
+  const decisions = readDecisions(disk, journalDirectory)
   try {
     for (const { name, sequence } of wanted) {
-      if (sequence !== lastSequence + 1) break
-      const read = readSlot(disk, `${journalDirectory}/${name}`, sequence)
+      if (sequence !== decisions.behind(lastSequence + 1)) break
+      const read = readSlot(disk, `${journalDirectory}/${name}`, sequence, decisions)
       if (slots.length > 0 && entryCount + read.entries.length > PLANNED_ENTRIES_MAX) {
         read.slot.file.close()
         break
@@ -85,7 +89,8 @@ export function planSettle(
 function readSlot(
   disk: Disk,
   path: string,
-  sequence: number
+  sequence: number,
+  decisions: Decisions
 ): { slot: PlannedSlot; entries: DirectoryEntry[]; lastGroup: number; receiveMsMax: number } {
   const file = disk.open('slot.open', path)
   try {
@@ -104,7 +109,7 @@ function readSlot(
     // A slot without a group ends where the one before it did.
     const lastGroup = tail.lastGroup === 0 ? header.previousLastGroup : tail.lastGroup
     return {
-      slot: { name: path, file, seed: saltSeed(header.salt) },
+      slot: { name: path, file, seed: saltSeed(header.salt), mayLackOffsets: decisions.mayLackOffsets(sequence) },
       entries: footer.entries,
       lastGroup,
       receiveMsMax: tail.receiveMsMax

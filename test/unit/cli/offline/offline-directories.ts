@@ -85,12 +85,14 @@ export function verifyDisk(disk: Disk, image: StoreImage | null, repairs = false
 export async function writeDirectory(
   t: TestContext,
   journal: JournalImage | string,
-  topics: readonly Topic[]
+  topics: readonly Topic[],
+  newestSlot = 0
 ): Promise<string> {
   const dataDir = temporaryDirectory(t)
   const store = await openStore({ dataDir, logger: silentLogger })
   await store.commit([
     { kind: 'placement', shardCount: 1, epoch: 1 },
+    ...(newestSlot === 0 ? [] : [{ kind: 'slot-opened', shard: 0, sequence: newestSlot } as const]),
     ...topics.map(topic => ({ kind: 'topic-created', topic }) as const)
   ])
   await store.close()

@@ -176,6 +176,6 @@ test('every command has help with examples and the exit codes', async () => {
     const { code, stdout, stderr } = await run([...command.split(' '), '--help'])
     assert.deepEqual([code, stderr], [0, ''], command)
     assert.match(stdout, new RegExp(`Examples:\\n +\\$ millrace ${command}`), command)
-    assert.match(stdout, /verify, inspect: damage was found/)
+    assert.match(stdout, /verify, inspect, quarantine: damage was found/)
   }
 })
