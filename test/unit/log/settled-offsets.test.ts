@@ -1,7 +1,18 @@
 /** The first bytes of a settled batch are outside of its own CRC: a wrong one there must never be served as an offset (R2). */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { makeSettled, servedOf, settledPartition, takeTree, withBit } from '../../support/settled-sample.ts'
+import { SimulatedDisk } from '../../../src/disk/simulated-disk.ts'
+import { append, partitionOf, readBack, textRecord } from '../../support/log-harness.ts'
+import { settleAll } from '../../support/log-settle.ts'
+import {
+  diskOfTree,
+  makeSettled,
+  openSettled,
+  servedOf,
+  settledPartition,
+  takeTree,
+  withBit
+} from '../../support/settled-sample.ts'
 
 const disk = makeSettled()
 const tree = takeTree(disk)
@@ -26,4 +37,25 @@ test('a block entry that changed on disk costs nothing while its batches prove t
   for (const at of [3, 7, 11, 15, 22, 27, 28, 31]) {
     assert.deepEqual(servedOf(withBit(tree, pack, extent.blocksPosition + at), 1), servedOf(tree, 1), `byte ${at}`)
   }
+})
+
+test('a small run that was damaged before it was settled is reported when its offsets are read, not passed over', () => {
+  let disk = new SimulatedDisk()
+  let log = openSettled(disk)
+  for (let i = 0; i < 20; i++) append(log, { firstHandle: 1, records: [textRecord(1, null, `value ${i}.`)] })
+  log.close()
+  disk = disk.killProcess()
+  const files = takeTree(disk)
+  const slot = 'journal/000/0001.slot'
+  const at = files.get(slot)?.indexOf('value 7.') ?? -1
+  assert.ok(at > 0)
+  disk = diskOfTree(withBit(files, slot, at))
+  log = openSettled(disk)
+  settleAll(disk, log)
+  const { records, damaged } = readBack(log, partitionOf(log, 1, 1))
+  assert.deepEqual(damaged, [{ firstOffset: 7, lastOffset: 7 }])
+  assert.deepEqual(
+    records.map(({ offset }) => offset),
+    Array.from({ length: 20 }, (_, i) => i).filter(i => i !== 7)
+  )
 })
