@@ -119,3 +119,49 @@ function findFile(dataDir: string, text: string): string {
   const found = names.find(name => name.endsWith('.slot') && readFileSync(name).includes(text))
   return found ?? assert.fail(`no slot has '${text}'`)
 }
+
+test('a data directory that retention and compaction have worked on', async t => {
+  const flags = { '--segment-delete-grace': '10ms' }
+  const broker = await spawnBroker(t, { variant: { engine: 'node', shards: 3 }, flags })
+  const { dataDir } = broker
+  const api = new HttpApi(broker.url)
+  await api.createTopic('latest', 1, { segment_bytes: 1500, cleanup_policy: 'compact' })
+  await api.createTopic('events', 1, { segment_bytes: 1500, retention_bytes: 4000 })
+  for (let i = 0; i < 60; i++) {
+    await api.produce('latest', [{ key: `k${i % 7}`, value: `${i} `.padEnd(200, 'x'), partition: 0 }])
+    await api.produce('events', [{ value: `${i} `.padEnd(200, 'x'), partition: 0 }])
+  }
+  assert.equal((await api.post('/admin/run-retention', '')).status, 204)
+  assert.equal((await api.post('/admin/run-compaction', '')).status, 204)
+  const served = { latest: await api.consumeAll('latest', 0), events: await api.consumeAll('events', 0) }
+  assert.ok(served.latest.length < 40 && served.events.length < 40)
+  assert.equal((await broker.kill('SIGTERM')).code, 0)
+
+  const before = snapshot(dataDir)
+  const verified = await runMillrace(['verify', '--data-dir', dataDir])
+  assert.deepEqual([verified.code, verified.stderr], [0, ''], verified.stdout)
+  for (const [topic, records] of Object.entries(served)) {
+    const words = ['--topic', topic, '--partition', '0', '--offset', String(records[0]?.offset), '--json']
+    const { stdout } = await runMillrace(['inspect', 'records', '--data-dir', dataDir, '--limit', '1000', ...words])
+    const rows = stdout
+      .trim()
+      .split('\n')
+      .map(line => JSON.parse(line) as Row)
+    assert.deepEqual(
+      rows.map(({ offset, value }) => [offset, value]),
+      records.map(({ offset, value }) => [offset, value])
+    )
+  }
+  const segments = await runMillrace([
+    'inspect',
+    'segments',
+    '--data-dir',
+    dataDir,
+    '--topic',
+    'latest',
+    '--partition',
+    '0'
+  ])
+  assert.match(segments.stdout, / compaction=\d+\n {2}topics\/latest~1\/0\/c\d+\/0{20}\.log /)
+  assert.deepEqual(snapshot(dataDir), before)
+})
