@@ -45,7 +45,7 @@ export function checkSegmentFiles(
     ? readFile(parts, pathOf(place, '.blocks'))
     : // What a damaged batch says of itself is not to be believed, and the entries on disk may still say more.
       state.areBatchesWhole
-      ? entriesOfLog(parts.disk, `${parts.dataDir}/${pathOf(place, '.log')}`, place.segment.baseOffset, extent)
+      ? entriesOfLog(parts.disk, parts.dataDir, { ...place, extent })
       : null
   if (!state.areEntriesWhole) {
     judge(parts, place, findings, { kind: '.blocks', found: readFile(parts, pathOf(place, '.blocks')), right: entries })
@@ -66,7 +66,7 @@ export function checkSegmentFiles(
   }
 }
 
-function pathOf({ partition, segment }: SegmentPlace, kind: Derived | '.log'): string {
+function pathOf({ partition, segment }: SegmentPlace, kind: Derived): string {
   return segmentPath(partition.directory, segment, kind)
 }
 

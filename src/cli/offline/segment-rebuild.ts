@@ -6,30 +6,26 @@
  * as good: so some are cut once more, between batches.
  */
 import type { Disk, DiskFile } from '../../disk/disk.ts'
-import type { Extent } from '../../log/manifest.ts'
 import { BlockBuilder, BlockTable } from '../../log/segment-blocks.ts'
-import { rebuildInto } from './settled-walk.ts'
 import { batchesIn } from './run-batches.ts'
+import { extentFile, rebuiltFrom, type ExtentPlace } from './settled-walk.ts'
 
 /**
- * @param path of the `.log`, absolute; its batches were found whole. @param extent all of it.
+ * @param dataDir absolute. @param place all of the segment; its batches were found whole.
  * @returns null: the log does not give so many blocks. @throws DiskError
  */
-export function entriesOfLog(disk: Disk, path: string, segmentBase: number, extent: Extent): Buffer | null {
-  const file = disk.open('segment.open', path)
+export function entriesOfLog(disk: Disk, dataDir: string, place: ExtentPlace): Buffer | null {
+  const file = disk.open('segment.open', `${dataDir}/${extentFile(place)}`)
   try {
-    const builder = new BlockBuilder()
-    const { position } = rebuildInto(builder, file, segmentBase, extent)
-    const missing = extent.blockCount - builder.count
-    if (position !== extent.position + extent.bytes || missing < 0) return null
-    if (missing === 0) return Buffer.from(builder.entries)
-    return cutFurther(file, new BlockTable(Buffer.from(builder.entries), segmentBase), missing)
+    const { table, isComplete } = rebuiltFrom(file, place)
+    const missing = place.extent.blockCount - table.count
+    return isComplete && missing >= 0 ? cutFurther(file, table, missing) : null
   } finally {
     file.close()
   }
 }
 
-/** The same blocks, `missing` of them more: each of the first batches of a block becomes one of its own. */
+/** The entries of the same blocks, `missing` of them more: each of the first batches of a block becomes one of its own. */
 function cutFurther(file: DiskFile, blocks: BlockTable, missing: number): Buffer | null {
   const builder = new BlockBuilder()
   builder.begin(blocks.segmentBase)

@@ -3,9 +3,10 @@
  * extent's block entries and one piece of its file.
  */
 import { DiskError, type Disk, type DiskFile } from '../../disk/disk.ts'
-import { rebuildBlocks } from '../../log/block-rebuild.ts'
+import type { ReadLog } from '../../log/block-rebuild.ts'
+import { rebuildExtent, type RebuiltBlocks } from '../../log/extent-blocks.ts'
 import type { Extent, ManifestPartition, ManifestSegment } from '../../log/manifest.ts'
-import { BLOCK_ENTRY_BYTES, BlockBuilder, BlockTable } from '../../log/segment-blocks.ts'
+import { BLOCK_ENTRY_BYTES, BlockTable } from '../../log/segment-blocks.ts'
 import { packPath, segmentPath } from '../../log/segment-files.ts'
 
 /** Read at once, unless a single block is larger. */
@@ -89,7 +90,12 @@ export function openExtent(disk: Disk, dataDir: string, place: ExtentPlace): Ope
       return { ...base, ...covered, table: known, entriesProblem: null }
     }
     const problem = typeof entries === 'string' ? entries : 'its entries contradict each other or the manifest'
-    return { ...base, ...rebuilt(data, segment.baseOffset, extent), entriesProblem: problem }
+    const { table, nextOffset } = rebuiltFrom(data, place)
+    const last = table.count - 1
+    const shift = extent.position - from
+    const coveredPosition = last < 0 ? extent.position : table.position(last) + table.bytes(last) + shift
+    // A batch at the very start may be damaged: then nothing says where the offsets begin.
+    return { ...base, table, coveredPosition, coveredOffset: nextOffset, entriesProblem: problem }
   } catch (error) {
     data.close()
     throw error
@@ -119,39 +125,13 @@ function tableStart({ pack, position }: Extent): number {
   return pack === 0 ? position : 0
 }
 
-function rebuilt(
-  file: DiskFile,
-  segmentBase: number,
-  extent: Extent
-): Pick<OpenExtent, 'table' | 'coveredPosition' | 'coveredOffset'> {
-  const builder = new BlockBuilder()
-  const end = rebuildInto(builder, file, segmentBase, extent)
-  const table = new BlockTable(Buffer.from(builder.entries), segmentBase)
-  const shift = extent.position - tableStart(extent)
-  // A batch at the very start may be damaged: then nothing says where the offsets begin.
-  return { table, coveredPosition: end.position + shift, coveredOffset: Math.max(end.offset, extent.baseOffset) }
-}
-
-/** Adds the blocks that the batches themselves give, up to the first that is not whole. @returns where that is. */
-export function rebuildInto(
-  builder: BlockBuilder,
-  file: DiskFile,
-  segmentBase: number,
-  extent: Extent
-): { position: number; offset: number } {
-  const from = tableStart(extent)
-  const shift = extent.position - from
-  const batchBytesMax = Math.min(extent.bytes, file.sizeBytes())
-  const range = { segmentBase, startPosition: from, endPosition: from + extent.bytes, batchBytesMax }
-  const rebuilding = rebuildBlocks(
-    (target, length, position) => file.read('segment.read', target, 0, length, position + shift),
-    range,
-    builder
-  )
-  for (;;) {
-    const step = rebuilding.next()
-    if (step.done === true) return { position: step.value.endPosition, offset: step.value.nextOffset }
-  }
+/** The blocks that the batches themselves give, up to the first that is not whole, or not the one that must stand there. */
+export function rebuiltFrom(file: DiskFile, { partition, segment, extent }: ExtentPlace): RebuiltBlocks {
+  const read: ReadLog = (target, length, position) => file.read('segment.read', target, 0, length, position)
+  // A batch is never larger than what is there of its file.
+  const bytes = Math.min(extent.bytes, Math.max(0, file.sizeBytes() - extent.position))
+  const rebuilt = rebuildExtent(read, partition, segment, { ...extent, bytes })
+  return { ...rebuilt, isComplete: rebuilt.isComplete && bytes === extent.bytes }
 }
 
 /** Every block from the one with `offset` on, as far as the file reaches. */

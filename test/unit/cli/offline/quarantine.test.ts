@@ -142,15 +142,15 @@ const plants: readonly Plant[] = [
   }
 ]
 
-/** Settles all that is sealed, as the settler thread does. */
-function settleDirectory(dataDir: string, log: ShardLog): void {
+/** Settles the oldest sealed slot, as the settler thread does. */
+function settleOne(dataDir: string, log: ShardLog): void {
   const disk = createRealDisk()
   const journalDirectory = join(dataDir, 'journal', '000')
   const steps = settle(
     { disk, dataDirectory: dataDir, journalDirectory, memory: new SettleMemory() },
     loadManifest(disk, journalDirectory, 0, 1),
     {
-      slots: log.sealedSlots.map(({ name, sequence }) => ({ name, sequence })),
+      slots: log.sealedSlots.slice(0, 1).map(({ name, sequence }) => ({ name, sequence })),
       placeOf: handle => ({ kind: 'kept', directory: `topics/t~1/${handle}` }),
       startOffsets: new Map(),
       nowMs: 1_700_000_000_000,
@@ -201,14 +201,17 @@ for (const { what, image, newestSlot, ids, refusal, lost } of plants) {
       append(again, { firstHandle: 10, records: [textRecord(0, null, 'later')] })
       assert.equal(logOf(again, 10).leaderEpoch, 1)
       again.sealOpenSlot()
-      settleDirectory(dataDir, again)
-      assert.equal(again.sealedSlots.length, 0)
-      checkServed(again, lost)
-      const last = again.newestSlot
-      again.close()
-      const settled = start(dataDir, last)
-      checkServed(settled, lost)
-      settled.close()
+      let settling = again
+      while (settling.sealedSlots.length > 0) {
+        // What was given up may be settled while slots that show it are not.
+        settleOne(dataDir, settling)
+        checkServed(settling, lost)
+        const last = settling.newestSlot
+        settling.close()
+        settling = start(dataDir, last)
+        checkServed(settling, lost)
+      }
+      settling.close()
 
       const after = await run(['quarantine', 'list', ...words])
       assert.ok(!after.stdout.includes('undecided'), after.stdout)
