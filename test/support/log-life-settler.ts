@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict'
 import { DiskError } from '../../src/disk/disk.ts'
 import type { FaultPoint } from '../../src/disk/faults.ts'
-import { loadManifest } from '../../src/log/manifest-file.ts'
+import { commitManifest, loadManifest } from '../../src/log/manifest-file.ts'
 import { emptyManifest, type Manifest } from '../../src/log/manifest.ts'
 import { SettleMemory } from '../../src/log/settle/output.ts'
 import { removeDue } from '../../src/log/settle/removals.ts'
@@ -161,13 +161,16 @@ export class LifeSettler {
     log.freeSlots(manifest.settledSequence)
   }
 
-  /** Removes files that are due. The next commit forgets them. */
+  /** Removes files that are due, and forgets them. */
   removeDue(): void {
     if (this.isBusy) return
     const { left, refused } = removeDue(this.#upDisk, '/data', this.#manifest.removals, this.#clock.wallMs)
     for (const error of refused) throw error
-    this.counts.removedFiles += this.#manifest.removals.length - left.length
-    this.#manifest = { ...this.#manifest, removals: left }
+    const removed = this.#manifest.removals.length - left.length
+    if (removed === 0) return
+    this.counts.removedFiles += removed
+    this.#manifest = { ...this.#manifest, commit: this.#manifest.commit + 1, removals: left }
+    commitManifest(this.#upDisk, testDirectory, this.#manifest)
   }
 
   get #upDisk(): InterruptibleDisk {

@@ -207,7 +207,6 @@ class Life {
       this.#history.ack()
     } catch (error) {
       if (!(error instanceof DiskError) || error.code !== 'ENOSPC') throw error
-      this.#log.abandonGroup()
       this.#history.refuse(group)
       if (!this.#log.hasUnsynced) this.#history.ack()
       this.counts.refusedGroups++
