@@ -85,6 +85,8 @@ export class SettledCursor {
     if (this.#meetsDamage(view.baseOffset)) return null
     this.#at += this.end - this.start
     if (view.lastOffset < this.offset) return null
+    // A batch that was put aside may be missing within a block too.
+    if (view.baseOffset > this.offset && this.#meetsDamage(view.baseOffset)) return null
     this.offset = view.lastOffset + 1
     return settledOutcomes.batch
   }
