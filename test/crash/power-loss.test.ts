@@ -11,7 +11,7 @@ import { liveOnce } from '../support/log-life.ts'
 import { replayLine } from '../support/log-random.ts'
 
 const FILE = 'test/crash/power-loss.test.ts'
-const STEPS = 100
+const STEPS = 80
 const isLong = process.env['MILLRACE_LONG'] === '1' || process.argv.includes('--long')
 const asked = process.env['MILLRACE_SEED']
 const seeds = asked === undefined ? Array.from({ length: isLong ? 10_000 : 200 }, (_, i) => 1 + i) : [Number(asked)]

@@ -1,13 +1,14 @@
 /** What bit rot does to settled data: a range that cannot be read, or nothing. Never a wrong byte. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { SimulatedDisk } from '../../../src/disk/simulated-disk.ts'
 import { loadManifest } from '../../../src/log/manifest-file.ts'
 import type { ShardLog } from '../../../src/log/shard-log.ts'
 import { partitionOf, readBack, testDirectory } from '../../support/log-harness.ts'
 import { chosenSeed, diceOf, replayLine } from '../../support/log-random.ts'
 import { settleAll } from '../../support/log-settle.ts'
 import { appendTo, makeSettledSample, openSettled, settledSizes } from '../../support/log-settled-sample.ts'
-import { diskOfTree, withBitTurned, without, type DataTree } from '../../support/log-tree.ts'
+import { diskOfTree, readWhole, withBitTurned, without, type DataTree } from '../../support/log-tree.ts'
 
 const FILE = 'test/unit/log/settled-damage.test.ts'
 const sample = makeSettledSample()
@@ -120,4 +121,44 @@ describe('settled data that was damaged', () => {
     }
     assert.ok(quarantined > 0)
   })
+})
+
+describe('a run that is damaged when it is settled', () => {
+  for (const groups of [2, 12]) {
+    it(`goes to quarantine whole, and the rest is served, of ${groups} groups`, () => {
+      const disk = new SimulatedDisk()
+      const log = openSettled(disk)
+      const dice = diceOf(8)
+      for (let i = 0; i < groups; i++) appendTo(log, 1, dice.bytes(900), dice.bytes(900))
+      const { runs } = partitionOf(log, 1, 1)
+      const records = readBack(log, partitionOf(log, 1, 1)).records
+      const path = `${testDirectory}/${log.files.nameOf(runs.slot(1))}`
+      const position = runs.position(1)
+      const length = runs.bytes(1)
+      log.sealOpenSlot()
+      const file = disk.open('slot.open', path)
+      file.write('slot.fill', Uint8Array.of(0x55), 0, 1, position + 200)
+      const found = Buffer.alloc(length)
+      file.read('slot.read', found, 0, length, position)
+      file.close()
+      const { damaged } = settleAll(disk, log, { sizes: settledSizes }).manifest.partitions.get(2) ?? { damaged: [] }
+      assert.deepEqual(
+        damaged.map(({ firstOffset, nextOffset }) => [firstOffset, nextOffset]),
+        [[2, 4]]
+      )
+      assert.deepEqual(readWhole(disk, `/data/${damaged[0]?.path}`), found)
+      const check = (reader: ShardLog): void => {
+        for (const from of [0, 1, 3, 4]) {
+          const read = readBack(reader, partitionOf(reader, 1, 1), from)
+          assert.deepEqual(
+            read.records,
+            records.filter(({ offset }) => offset >= from && offset !== 2 && offset !== 3)
+          )
+          assert.deepEqual(read.damaged, from < 4 ? [{ firstOffset: Math.max(2, from), lastOffset: 3 }] : [])
+        }
+      }
+      check(log)
+      check(openSettled(disk.killProcess(), 2))
+    })
+  }
 })
