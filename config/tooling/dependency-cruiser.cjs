@@ -53,7 +53,8 @@ const packages = {
   '@aws-sdk': 'src/cold',
   'smol-toml': 'src/config',
   'hdr-histogram-js': 'native-free-bench',
-  'cli-progress': 'src/cli'
+  'cli-progress': 'src/cli',
+  'tar-stream': 'src/cli/offline'
 }
 
 /** A folder within a folder of the table has a row of its own, and the other's does not count there. */

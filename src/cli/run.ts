@@ -8,8 +8,10 @@ import { addClientOptions } from './common-options.ts'
 import { addConfigCommands } from './config-command.ts'
 import { addConsumeCommand } from './consume-command.ts'
 import { exitCodes, print, UsageError, type CliIo, type ExitCode } from './io.ts'
+import { addDumpCommand } from './offline/dump-command.ts'
 import { addInspectCommands } from './offline/inspect-command.ts'
 import { addQuarantineCommands } from './offline/quarantine-command.ts'
+import { addRestoreCommand } from './offline/restore-command.ts'
 import { addVerifyCommand } from './offline/verify-command.ts'
 import { addProduceCommand } from './produce-command.ts'
 import { addProducerCommands } from './producer-command.ts'
@@ -20,10 +22,10 @@ import { readVersion } from './version.ts'
 const exitCodeHelp = `
 Exit codes:
   0  done
-  1  the broker refused the request, or serving failed; verify, inspect, quarantine: damage was found
+  1  the broker refused the request, or serving failed; verify, inspect, quarantine: damage was found;
+     dump, restore: refused
   2  wrong use of a command, or a fault in the configuration
-  3  no broker could be reached, or none answered in time; verify, inspect,
-     quarantine: the directory cannot be opened`
+  3  no broker could be reached, or none answered in time; offline commands: the directory cannot be opened`
 
 /** Runs the command that `words` (without node and script) name. @returns the exit code of the process. */
 export async function runCli(words: readonly string[], io: CliIo): Promise<ExitCode> {
@@ -62,6 +64,8 @@ function buildProgram(io: CliIo, finish: (code: ExitCode) => void): Command {
   addVerifyCommand(program, io, finish)
   addInspectCommands(program, io, finish)
   addQuarantineCommands(program, io, finish)
+  addDumpCommand(program, io, finish)
+  addRestoreCommand(program, io, finish)
   return program
 }
 

@@ -40,6 +40,18 @@ export const faultPoints = [
   'quarantine.create',
   'quarantine.write',
   'quarantine.sync',
-  'disk.free'
+  'disk.free',
+  'archive.create',
+  'archive.write',
+  'archive.sync',
+  'archive.rename',
+  'archive.remove',
+  'archive.directory-sync',
+  'restore.directory',
+  'restore.create',
+  'restore.write',
+  'restore.sync',
+  'restore.rename',
+  'restore.directory-sync'
 ] as const
 export type FaultPoint = (typeof faultPoints)[number]

@@ -24,7 +24,7 @@ export class PartitionNames {
   readonly #ranges: readonly HandleRange[]
 
   /** @param image null: the store could not be read, and no handle has a name. */
-  constructor(image: StoreImage | null) {
+  constructor(image: Pick<StoreImage, 'topics' | 'tombstones'> | null) {
     const live = (image?.topics ?? []).map(topic => ({ ...rangeOf(topic), isDeleted: false }))
     const deleted = (image?.tombstones ?? []).map(topic => ({ ...rangeOf(topic), isDeleted: true }))
     this.#ranges = [...live, ...deleted].sort((a, b) => a.firstHandle - b.firstHandle)

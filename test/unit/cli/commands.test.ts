@@ -379,7 +379,9 @@ test('every command has --help with examples and exit codes', async () => {
     'inspect groups',
     'inspect batches',
     'inspect records',
-    'inspect topics'
+    'inspect topics',
+    'dump',
+    'restore'
   ]
   for (const command of commands) {
     const { code, stdout, stderr } = await run([...command.split(' '), '--help'])
