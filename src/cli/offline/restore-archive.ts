@@ -15,9 +15,11 @@ import { PassThrough } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip } from 'node:zlib'
 import { extract, type Entry } from 'tar-stream'
+import { assert } from '../../base/assert.ts'
 import { crc32c } from '../../base/crc32c.ts'
 import { DiskError, type Disk, type DiskFile } from '../../disk/disk.ts'
 import { DUMP_BYTES_MAX, DUMP_NAME, decodeList, type DumpList, type ListedFile } from './dump-format.ts'
+import { UsageError } from '../io.ts'
 import { DumpRefusal } from './dump-refusal.ts'
 
 /** Bytes between the contents of two files: a header, one for a long name, both padded; and what is read ahead. */
@@ -45,12 +47,13 @@ export async function readArchive(input: string, target: RestoreTarget): Promise
   const meter = new Meter()
   const inflate = (await isGzip(input)) ? createGunzip() : new PassThrough()
   const reading = pipeline(createReadStream(input), inflate, chunks => meter.pass(chunks), archive)
-  const [taken, read] = await Promise.allSettled([takeAll(archive, meter, target), reading])
-  // What was found wrong ends the reading, and the other way round: the side that has a reason is the one to tell.
-  const failures = [read, taken].flatMap(side => (side.status === 'rejected' ? [errorOf(side.reason)] : []))
-  const cause = failures.find(error => error instanceof DumpRefusal || error instanceof DiskError) ?? failures[0]
-  if (cause !== undefined) throw isBrokenInput(cause) ? brokenArchive(input, cause) : cause
-  if (taken.status !== 'fulfilled') throw new DumpRefusal('the archive is refused: it cannot be read')
+  const causes: Error[] = []
+  const [taken, read] = await Promise.allSettled([takeAll(archive, meter, target, causes), reading])
+  for (const side of [read, taken]) if (side.status === 'rejected') causes.push(errorOf(side.reason))
+  // What is found wrong ends the reading, and the other way round: one of them has the reason, the others its echo.
+  const cause = causes.find(error => !isOfStream(error)) ?? causes[0]
+  if (cause !== undefined) throw isOfStream(cause) ? brokenArchive(input, cause) : cause
+  assert(taken.status === 'fulfilled', 'what did not fail was fulfilled')
   return taken.value
 }
 
@@ -89,32 +92,64 @@ class Meter {
   }
 }
 
-async function takeAll(archive: ReturnType<typeof extract>, meter: Meter, target: RestoreTarget): Promise<DumpList> {
-  const made = new Set<string>()
-  let list: DumpList | null = null
-  let next = 0
+/** @param causes hears of the first failure before the archive does, which ends with another. */
+async function takeAll(
+  archive: ReturnType<typeof extract>,
+  meter: Meter,
+  target: RestoreTarget,
+  causes: Error[]
+): Promise<DumpList> {
+  const taking = new Taking(meter, target)
   for await (const entry of archive) {
-    meter.allowHeader()
-    checkKind(entry)
-    if (list === null) {
-      list = decodeList(await takeList(entry, meter))
-      target.onList(list)
-      continue
+    try {
+      await taking.take(entry)
+    } catch (error) {
+      causes.push(errorOf(error))
+      throw error
     }
-    const file = list.files[next++]
-    if (file === undefined) throw refused(`${show(entry.header.name)} is not in its list`)
-    if (entry.header.name !== file.path) throw refused(`${show(entry.header.name)} stands where ${file.path} is listed`)
-    if (entry.header.size !== file.bytes) {
-      throw refused(`${file.path} has ${entry.header.size} bytes, and is listed with ${file.bytes}`)
-    }
-    const output = target.isWanted(file, list) ? createBelow(target, file.path, made) : null
-    await takeFile(entry, { file, output, meter, onBytes: target.onBytes })
-    target.onFile()
   }
-  if (list === null) throw refused(`it does not begin with ${DUMP_NAME}`)
-  const missing = list.files[next]
-  if (missing !== undefined) throw refused(`it ends before ${missing.path}`)
-  return list
+  return taking.finish()
+}
+
+/** Takes the entries of one archive, in order. */
+class Taking {
+  readonly #meter: Meter
+  readonly #target: RestoreTarget
+  /** Directories made so far. */
+  readonly #made = new Set<string>()
+  #list: DumpList | null = null
+  #next = 0
+
+  constructor(meter: Meter, target: RestoreTarget) {
+    this.#meter = meter
+    this.#target = target
+  }
+
+  async take(entry: Entry): Promise<void> {
+    this.#meter.allowHeader()
+    checkKind(entry)
+    if (this.#list === null) {
+      this.#list = decodeList(await takeList(entry, this.#meter))
+      this.#target.onList(this.#list)
+      return
+    }
+    const { name, size } = entry.header
+    const file = this.#list.files[this.#next++]
+    if (file === undefined) throw refused(`${show(name)} is not in its list`)
+    if (name !== file.path) throw refused(`${show(name)} stands where ${file.path} is listed`)
+    if (size !== file.bytes) throw refused(`${file.path} has ${size} bytes, and is listed with ${file.bytes}`)
+    const isWanted = this.#target.isWanted(file, this.#list)
+    const output = isWanted ? createBelow(this.#target, file.path, this.#made) : null
+    await takeFile(entry, { file, output, meter: this.#meter, onBytes: this.#target.onBytes })
+    this.#target.onFile()
+  }
+
+  finish(): DumpList {
+    if (this.#list === null) throw refused(`it does not begin with ${DUMP_NAME}`)
+    const missing = this.#list.files[this.#next]
+    if (missing !== undefined) throw refused(`it ends before ${missing.path}`)
+    return this.#list
+  }
 }
 
 function checkKind({ header }: Entry): void {
@@ -186,11 +221,11 @@ function errorOf(reason: unknown): Error {
   return reason instanceof Error ? reason : new Error(String(reason))
 }
 
-/** What zlib and the tar reader say of bytes that are none of theirs, or that end too early. */
-function isBrokenInput(error: Error): boolean {
-  if (error instanceof DumpRefusal || error instanceof DiskError) return false
+/** What zlib and the tar reader say of bytes that are none of theirs, and streams of others that ended. */
+function isOfStream(error: Error): boolean {
+  if (error instanceof DumpRefusal || error instanceof DiskError || error instanceof UsageError) return false
   const code = 'code' in error && typeof error.code === 'string' ? error.code : ''
-  return code.startsWith('Z_') || /tar|Unexpected end of data|premature/i.test(error.message)
+  return /^(Z_|ERR_STREAM|ABORT_ERR)/.test(code) || /tar|unexpected end|premature|stream/i.test(error.message)
 }
 
 function brokenArchive(input: string, { message }: Error): DumpRefusal {

@@ -76,6 +76,8 @@ function putAside(disk: Disk, dataDir: string): string {
     for (let copy = 2; existsSync(kept); copy++) kept = `${dataDir}.before-restore-${time}-${copy}`
     disk.rename('restore.rename', dataDir, kept)
     disk.syncDirectory('restore.directory-sync', dirname(dataDir))
+    // The lock wrote it, and looks for it where the directory was.
+    rmSync(join(kept, 'lock.pid'), { force: true })
     return kept
   } finally {
     lock?.release()

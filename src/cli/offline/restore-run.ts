@@ -8,10 +8,12 @@ import { envNameOf, schema } from '../../config/schema.ts'
 import { DiskError, type Disk } from '../../disk/disk.ts'
 import { createRealDisk } from '../../disk/real-disk.ts'
 import { commitManifest, readManifest } from '../../log/manifest-file.ts'
+import type { ManifestVerdict } from '../../log/manifest-format.ts'
+import type { Manifest } from '../../log/manifest.ts'
 import { StoreOpenError } from '../../store/store-open-error.ts'
 import { requiredText, textOf, type OptionTexts } from '../common-options.ts'
 import { exitCodes, print, UsageError, type CliIo, type ExitCode } from '../io.ts'
-import { openDataDirectory } from './data-directory.ts'
+import { openDataDirectory, type ShardJournal } from './data-directory.ts'
 import { listedBytes, type DumpList, type ListedFile } from './dump-format.ts'
 import { inStage } from './dump-progress.ts'
 import { DumpRefusal } from './dump-refusal.ts'
@@ -82,7 +84,7 @@ export async function restoreDirectory(disk: Disk, request: RestoreRequest, io: 
   try {
     const list = await extractArchive(disk, staging, request, io)
     if (request.topics !== null) cutTopics(disk, staging, request.topics, list)
-    const damageCount = await verify(staging, io)
+    const damageCount = await verify(disk, staging, io)
     if (damageCount > 0 && !request.acceptsDamage) throw damaged(damageCount)
     syncNames(disk, staging)
     return { list, kept: takePlace(disk, staging, dataDir, force), damageCount }
@@ -147,10 +149,7 @@ function cutTopics(disk: Disk, staging: string, names: readonly string[], list: 
   try {
     const known = new PartitionNames(directory.store.image)
     for (const journal of directory.journals) {
-      const verdict = readManifest(disk, journal.directory)
-      if (verdict?.kind !== 'manifest')
-        throw new DumpRefusal(`the archive is refused: ${journal.label}/manifest is damaged`)
-      const { manifest } = verdict
+      const manifest = manifestOf(disk, journal)
       const partitions = new Map([...manifest.partitions].filter(([handle]) => known.nameOf(handle).topic !== null))
       commitManifest(disk, journal.directory, { ...manifest, commit: manifest.commit + 1, partitions })
     }
@@ -165,12 +164,33 @@ function cutTopics(disk: Disk, staging: string, names: readonly string[], list: 
   }
 }
 
-async function verify(staging: string, io: CliIo): Promise<number> {
+/** @throws DumpRefusal: no start would take it. */
+function manifestOf(disk: Disk, { shard, directory, label }: ShardJournal): Manifest {
+  const verdict = readManifest(disk, directory)
+  if (verdict?.kind === 'manifest' && verdict.manifest.shard === shard) return verdict.manifest
+  throw new DumpRefusal(`the archive is refused: its ${label}/manifest ${manifestProblem(verdict)}`)
+}
+
+function manifestProblem(verdict: ManifestVerdict | null): string {
+  switch (verdict?.kind) {
+    case undefined:
+      return 'is missing'
+    case 'newer':
+      return `has format ${verdict.version}, of a newer version`
+    case 'damaged':
+      return `is damaged: ${verdict.problem}`
+    case 'manifest':
+      return `is of shard ${verdict.manifest.shard}`
+  }
+}
+
+async function verify(disk: Disk, staging: string, io: CliIo): Promise<number> {
   const directory = openDataDirectory(staging)
   try {
     if (directory.store.image === null) {
       throw new DumpRefusal(`the archive is refused: ${directory.store.problems[0] ?? 'its store cannot be read'}`)
     }
+    for (const journal of directory.journals) manifestOf(disk, journal)
     const plan = planVerification(directory)
     const { findings } = await inStage(io, plan.totalBytes, 'records', stage => {
       let told = 0
