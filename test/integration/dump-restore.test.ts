@@ -6,12 +6,12 @@ import assert from 'node:assert/strict'
 import { readFileSync, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
-import { runMillrace, spawnBroker, waitFor, type SpawnedBroker } from '../support/broker.ts'
+import { runMillrace, spawnBroker, waitFor, type SpawnedBroker, type Variant } from '../support/broker.ts'
 import { range } from '../support/es01-session.ts'
 import { HttpApi, parse } from '../support/http-api.ts'
 import { temporaryDirectory } from '../support/temporary-directory.ts'
 
-/** Settles all the time, into small segments. */
+/** Whatever is sealed is settled at once, into small segments. */
 const flags = { '--settle-idle': '20ms', '--settle-age': '50ms', '--segment-bytes': '1MiB' }
 const topics = ['small', 'large', 'secret'] as const
 
@@ -52,13 +52,21 @@ function manifests(dataDir: string): string {
     .join()
 }
 
-/** Writes in rounds, each met by a settling, so that all three kinds of places hold records: journal, packs, segments. */
-async function fill(api: HttpApi, dataDir: string): Promise<void> {
-  await api.createTopic('small', 40)
-  await api.createTopic('large', 2)
-  await api.createTopic('secret', 3)
-  for (const round of range(3)) {
-    const before = manifests(dataDir)
+/**
+ * Writes in three lives of a broker: what one leaves in its journal, the next one settles. So all kinds of places hold
+ * records in the end: packs, segments of their own, and the journal. @returns the last one, running.
+ */
+async function fill(t: TestContext, variant: Variant): Promise<SpawnedBroker> {
+  const dataDir = temporaryDirectory(t)
+  for (let round = 0; ; round++) {
+    const before = round === 0 ? '' : manifests(dataDir)
+    const broker = await spawnBroker(t, { dataDir, variant, flags })
+    const api = new HttpApi(broker.url)
+    if (round === 0) {
+      await api.createTopic('small', 40)
+      await api.createTopic('large', 2)
+      await api.createTopic('secret', 3)
+    } else await waitFor('what the last life left is settled', () => manifests(dataDir) !== before)
     await api.produce(
       'small',
       range(120).map(i => ({ value: `small ${round} ${i}`, partition: i % 40 }))
@@ -75,7 +83,8 @@ async function fill(api: HttpApi, dataDir: string): Promise<void> {
       round * 5,
       range(5).map(i => `TOPSECRET ${round} ${i}`)
     )
-    await waitFor('something is settled', () => manifests(dataDir) !== before)
+    if (round === 2) return broker
+    await stopped(broker, 'SIGTERM')
   }
 }
 
@@ -116,11 +125,9 @@ for (const [engine, shards, signal] of [
   ['uws', 3, 'SIGKILL']
 ] as const) {
   test(`a broker with ${shards} shard(s), ended by ${signal}, is dumped and restored`, async t => {
-    const broker = await spawnBroker(t, { variant: { engine, shards }, flags })
+    const broker = await fill(t, { engine, shards })
     const { dataDir } = broker
-    const api = new HttpApi(broker.url)
-    await fill(api, dataDir)
-    const expected = await readings(api)
+    const expected = await readings(new HttpApi(broker.url))
     const folder = temporaryDirectory(t)
     const [all, some] = [join(folder, 'all.tar.gz'), join(folder, 'some.tar')]
 
