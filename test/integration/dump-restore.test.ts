@@ -140,7 +140,7 @@ for (const [engine, shards, signal] of [
     await stopped(broker, signal)
 
     await t.test('with every record, offset and producer', async t => {
-      await succeed('dump', '--data-dir', dataDir, '--output', all)
+      await succeed('dump', '--data-dir', dataDir, '--output', all, '--verify')
       const back = join(folder, 'back')
       await succeed('restore', '--input', all, '--data-dir', back)
       await succeed('verify', '--data-dir', back)

@@ -105,6 +105,32 @@ describe('a dump is refused', () => {
   })
 })
 
+test('with --verify a directory with damage is refused; without it, damage is dumped, and restored only on request', async t => {
+  const dataDir = await goldenDirectory(t)
+  const folder = temporaryDirectory(t)
+  const output = join(folder, 'x.tar')
+  const words = ['dump', '--data-dir', dataDir, '--output', output]
+  assert.equal((await run([...words, '--verify'])).code, 0)
+  const pack = join(dataDir, 'packs/000/00000001.pack')
+  const bytes = readFileSync(pack)
+  bytes[100] = (bytes[100] ?? 0) ^ 1
+  writeFileSync(pack, bytes)
+  const refused = await run([...words, '--force', '--verify'])
+  assert.equal(refused.code, 1)
+  assert.match(refused.stderr, /^millrace: 1 damaged range\(s\) were found, so nothing was dumped: [^\n]+\n$/)
+  assert.equal((await run([...words, '--force'])).code, 0)
+  const back = ['restore', '--input', output, '--data-dir', join(folder, 'back')]
+  const hesitant = await run(back)
+  assert.equal(hesitant.code, 1)
+  assert.match(
+    hesitant.stderr,
+    /1 damaged range\(s\) were dumped with it, so nothing was restored: [^\n]*--accept-damage/
+  )
+  const accepted = await run([...back, '--accept-damage'])
+  assert.equal(accepted.code, 0)
+  assert.match(accepted.stdout, /holds 1 damaged range/)
+})
+
 test('a disk that fails or is full while an archive is written leaves the old archive, and nothing of the new', async t => {
   const { stdin, stdout, stderr, env } = process
   for (const plan of [
