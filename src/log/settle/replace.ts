@@ -1,9 +1,10 @@
 /**
  * Puts compacted segments in the place of those that they were made of: one commit of the manifest. Settler thread.
  */
-import { DiskError, type Disk } from '../../disk/disk.ts'
+import type { Disk } from '../../disk/disk.ts'
 import { commitManifest } from '../manifest-file.ts'
 import type { Manifest, ManifestPartition, ManifestSegment } from '../manifest.ts'
+import { segmentFileKinds } from '../segment-files.ts'
 import { unusedFiles } from './removals.ts'
 
 export interface Replacement {
@@ -60,9 +61,18 @@ export function replaceSegments(
 function moveIn(place: ReplacePlace, { from, to }: { readonly from: string; readonly to: string }): void {
   const { disk, dataDirectory } = place
   const target = `${dataDirectory}/${to}`
-  if (disk.exists(target)) throw new DiskError('EEXIST', 'segment.rename', `${target} is there already`)
+  // A pass that was renamed and not committed: generations only grow, so no manifest ever named it.
+  if (disk.exists(target)) removeFiles(disk, target)
   disk.rename('segment.rename', `${dataDirectory}/${from}`, target)
   disk.syncDirectory('segment.directory-sync', target.slice(0, target.lastIndexOf('/')))
+}
+
+/** Removes a directory of segment files. @throws DiskError ENOTEMPTY if it holds anything else */
+function removeFiles(disk: Disk, directory: string): void {
+  for (const name of disk.list(directory)) {
+    if (segmentFileKinds.some(kind => name.endsWith(kind))) disk.remove('segment.remove', `${directory}/${name}`)
+  }
+  disk.removeDirectory('segment.remove', directory)
 }
 
 function isSameOrNone(segment: ManifestSegment | undefined, other: ManifestSegment): boolean {
