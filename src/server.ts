@@ -101,11 +101,11 @@ async function build(settings: Settings, logger: Logger, undo: Undo[]): Promise<
     partitioner: 'fnv1a'
   } as const
   const topicParts = { catalog, turns: new ChangeTurns(), store, engine, defaults }
-  const { compaction, maintenance } = buildCompaction({ settings, logger, catalog, shards, dataDir })
-  undo.push(() => maintenance.close())
   const space = buildSpace(settings, dataDir, shardCount, logger)
   await space.start()
   undo.push(() => Promise.resolve(space.stop()))
+  const { compaction, maintenance } = buildCompaction({ settings, logger, catalog, shards, dataDir, space })
+  undo.push(() => maintenance.close())
   const broker = new LocalBroker({ ...settings, ...topicParts, idempotent, producers, compaction, space })
 
   const started = shards.start()
@@ -187,13 +187,15 @@ function buildCompaction({
   logger,
   catalog,
   shards,
-  dataDir
+  dataDir,
+  space
 }: {
   settings: Settings
   logger: Logger
   catalog: Catalog
   shards: ShardSet
   dataDir: string
+  space: FreeSpace
 }): { compaction: Compaction; maintenance: BackgroundPool<MaintenanceJobs> } {
   // Apart from the pool of short jobs: a pass may take minutes.
   const maintenance = new BackgroundPool<MaintenanceJobs>({ threadsMax: 1, jobsMax: limits.backgroundJobsMax, logger })
@@ -205,7 +207,9 @@ function buildCompaction({
     logger,
     dataDirectory: dataDir,
     intervalMs: settings.compactionCheckIntervalMs,
-    mapBytes: settings.compactionMemoryBytes
+    mapBytes: settings.compactionMemoryBytes,
+    space,
+    settleBytes: budgetBytes(settings, measureMachine(dataDir), shards.shardCount)
   })
   return { compaction, maintenance }
 }

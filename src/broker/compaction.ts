@@ -25,6 +25,9 @@ export interface CompactionParts {
   readonly dataDirectory: string
   readonly intervalMs: number
   readonly mapBytes: number
+  readonly space: { readonly freeBytes: number }
+  /** Room that settling may need: a pass leaves it free. */
+  readonly settleBytes: number
 }
 
 /** What passes did since the start, for metrics. */
@@ -121,7 +124,7 @@ export class Compaction {
   /** @returns what kept it from being done. */
   async #compact(
     shard: number,
-    { handle, key, partition }: CompactablePartition,
+    { handle, key, bytes, partition }: CompactablePartition,
     topics: readonly Topic[],
     isAsked: boolean
   ): Promise<string | null> {
@@ -134,6 +137,11 @@ export class Compaction {
     const seen = this.#seen.get(handle)
     const isDue = seen === undefined || clock.nowMs() - seen.atMs > Number(tombstoneRetentionMs)
     if (!isAsked && seen?.key === key && !isDue) return null
+    const of = { topic: topic.name, partition: handle - topic.firstHandle }
+    const { freeBytes } = this.#parts.space
+    if (freeBytes < bytes + this.#parts.settleBytes) {
+      return this.#failed(of, `it may need ${bytes} bytes beside what settling needs, and ${freeBytes} are free`)
+    }
     const nowMs = clock.nowMs()
     const segmentBytes = Math.min(topic.config.segment_bytes, limits.segmentBytesHard)
     const value = { dataDirectory, shard, partition, tombstoneRetentionMs, segmentBytes, mapBytes, nowMs }
@@ -141,7 +149,6 @@ export class Compaction {
     this.counts.partitions++
     this.counts.bytesRead += result.bytesRead
     this.counts.bytesWritten += result.bytesWritten
-    const of = { topic: topic.name, partition: handle - topic.firstHandle }
     if (result.problem !== null) return this.#failed(of, result.problem)
     this.#seen.set(handle, { key, atMs: nowMs })
     if (result.replacement === null) return null

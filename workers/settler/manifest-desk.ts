@@ -135,7 +135,8 @@ export class ManifestDesk {
       for (let handle = firstHandle; handle < firstHandle + partitionCount; handle++) {
         const partition = partitions.get(handle)
         if (partition === undefined || dirtyShareOf(partition) < dirtyShareMin) continue
-        found.push({ handle, key: sealedKeyOf(partition), partition: packMessage(partition) })
+        const bytes = partition.segments.reduce((sum, segment) => sum + (segment.isSealed ? segment.bytes : 0), 0)
+        found.push({ handle, key: sealedKeyOf(partition), bytes, partition: packMessage(partition) })
       }
     }
     this.#reply({ kind: 'compactable', shard: place.shard, partitions: found, problem: null })

@@ -11,6 +11,7 @@ import { ShardLog } from '../../src/log/shard-log.ts'
 import { Bell, Doorbell } from '../../src/ring/bell.ts'
 import { CommitCell } from '../../src/ring/commit-cell.ts'
 import { RingConsumer, RingProducer } from '../../src/ring/spsc-ring.ts'
+import { counterIndex } from '../../src/wire/shard/counters.ts'
 import type { ShardStart } from '../../src/wire/shard/start.ts'
 import { Cleaning } from './cleaning.ts'
 import { ShardLoop } from './loop.ts'
@@ -40,6 +41,7 @@ function runShard(start: ShardStart): void {
     clock: systemClock,
     drawSalt: () => randomBytes(8)
   })
+  counters[counterIndex.quarantinedRuns] = log.report.quarantinedRuns
   replies.event({ kind: 'recovered', report: log.report })
   const { changes, settling: settlingSettings } = start
   const settling = new Settling({ log, replies, changes, counters, settings: settlingSettings, monotonicMs })

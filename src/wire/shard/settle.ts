@@ -72,6 +72,8 @@ export interface CompactablePartition {
   readonly handle: number
   /** Says which sealed segments it has: the same as before, nothing is new. */
   readonly key: string
+  /** Of its sealed segments: a pass may write so much beside them. */
+  readonly bytes: number
   /** The partition of the manifest, packed. */
   readonly partition: Uint8Array
 }
