@@ -12,6 +12,7 @@ import { silentLogger, type Logger } from '../../src/base/logger.ts'
 import { resolveSettings, type ConfigInput } from '../../src/config/resolve.ts'
 import { startServer, type RunningServer } from '../../src/server.ts'
 import { temporaryDirectory } from './temporary-directory.ts'
+import { atEnd } from './clean-up.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -68,7 +69,7 @@ export async function startBroker(t: TestContext, options: BrokerOptions = {}): 
   const server = await startServer(resolution.settings, options.logger ?? silentLogger)
   let stopping: Promise<void> | null = null
   const stop = (): Promise<void> => (stopping ??= server.stop().then(() => undefined))
-  t.after(stop)
+  atEnd(t, stop)
   return { url: `http://${server.httpAddress}`, es01: parseAddress(server.binaryAddress ?? ''), dataDir, server, stop }
 }
 
@@ -102,7 +103,7 @@ export async function spawnBroker(t: TestContext, options: SpawnOptions = {}): P
     stdio: ['ignore', 'ignore', 'pipe'],
     env: childEnvironment(options.env)
   })
-  t.after(() => end(child))
+  atEnd(t, () => end(child))
   const log = new LogLines(child)
   const ready = await log.waitFor(line => line['msg'] === 'ready', 20_000)
   return {

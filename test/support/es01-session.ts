@@ -5,13 +5,14 @@ import { connectEs01, type ConsumedRecord, type Es01Client } from '../../src/cli
 import { encodeHello } from '../../src/wire/es01/handshake.ts'
 import { RawClient } from '../unit/gateway/es01/fixture.ts'
 import type { Es01Address } from './broker.ts'
+import { atEnd } from './clean-up.ts'
 
 export { RawClient, until } from '../unit/gateway/es01/fixture.ts'
 
 /** A socket that has sent nothing. */
 export async function openRaw(t: TestContext, address: Es01Address): Promise<RawClient> {
   const client = await RawClient.connect(address.port)
-  t.after(() => client.socket.destroy())
+  atEnd(t, () => client.socket.destroy())
   return client
 }
 
@@ -26,7 +27,7 @@ export async function greetRaw(t: TestContext, address: Es01Address): Promise<Ra
 /** The product's client. */
 export async function openClient(t: TestContext, address: Es01Address): Promise<Es01Client> {
   const client = await connectEs01(address)
-  t.after(() => client.destroy())
+  atEnd(t, () => client.destroy())
   return client
 }
 

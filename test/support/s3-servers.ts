@@ -14,6 +14,7 @@ import { createInterface } from 'node:readline'
 import type { TestContext } from 'node:test'
 import { waitFor } from './broker.ts'
 import { temporaryDirectory } from './temporary-directory.ts'
+import { atEnd } from './clean-up.ts'
 
 export interface S3Server {
   /** `http://127.0.0.1:port`. */
@@ -47,7 +48,7 @@ export async function startS3rver(t: TestContext): Promise<S3Server> {
   })
   answerWhenWritten(server.store)
   const { port } = await server.run()
-  t.after(() => closeServer(server.httpServer))
+  atEnd(t, () => closeServer(server.httpServer))
   return { endpoint: `http://127.0.0.1:${port}`, accessKeyId: 'S3RVER', secretAccessKey: 'S3RVER' }
 }
 
@@ -82,7 +83,7 @@ export async function startMoto(t: TestContext): Promise<S3Server> {
   const child = spawn(join(motoFolder, 'bin', 'moto_server'), ['-H', '127.0.0.1', '-p', '0'], {
     stdio: ['ignore', 'pipe', 'pipe']
   })
-  t.after(async () => {
+  atEnd(t, async () => {
     if (child.exitCode !== null || child.signalCode !== null) return
     const closed = once(child, 'close')
     child.kill()
@@ -136,7 +137,7 @@ export async function startProxy(t: TestContext, target: S3Server): Promise<Prox
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
-  t.after(() => closeServer(server))
+  atEnd(t, () => closeServer(server))
   const address = server.address()
   assert.ok(address !== null && typeof address === 'object')
   const proxy: Proxy = { endpoint: `http://127.0.0.1:${address.port}`, requests, fate: () => 'pass' }

@@ -4,6 +4,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { atEnd } from './clean-up.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -35,7 +36,7 @@ export async function failToStart(t: TestContext, args: readonly string[], code 
     stdio: ['ignore', 'pipe', 'pipe'],
     env: process.env
   })
-  t.after(() => child.kill('SIGKILL'))
+  atEnd(t, () => child.kill('SIGKILL'))
   const timer = setTimeout(() => child.kill('SIGKILL'), START_MS_MAX)
   const chunks: Buffer[] = []
   child.stderr.on('data', (chunk: Buffer) => chunks.push(chunk))

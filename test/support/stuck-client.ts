@@ -5,11 +5,12 @@ import type { TestContext } from 'node:test'
 import { encodeConsumeFrame } from '../../src/wire/es01/consume.ts'
 import { encodeProduceFrame } from '../../src/wire/es01/produce-frame.ts'
 import { encodeHello } from '../../src/wire/es01/handshake.ts'
+import { atEnd } from './clean-up.ts'
 
 /** A socket past the handshake, not read. Destroyed when the test ends. */
 async function openSocket(t: TestContext, address: { readonly host: string; readonly port: number }): Promise<Socket> {
   const socket = connect({ ...address, noDelay: true })
-  t.after(() => socket.destroy())
+  atEnd(t, () => socket.destroy())
   // The broker may reset it at any time: that is what such a client deserves.
   socket.on('error', () => socket.destroy())
   socket.pause()
