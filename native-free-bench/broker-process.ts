@@ -20,6 +20,8 @@ export interface BrokerOptions {
   readonly fillAheadBytes: number | null
   /** Further flags of `serve`. */
   readonly flags: readonly string[]
+  /** Limit of open files and sockets of the process; absent: the one of this process. */
+  readonly descriptorsMax?: number
 }
 
 /** What a broker says of its journal when it stops: its log line `stopped` carries these fields. */
@@ -28,6 +30,8 @@ export interface JournalTotals {
   readonly journalBytes: number
   /** Slots that were written before they had been filled. */
   readonly slotsUnfilled: number
+  /** Every number of that line by its name, sums over all shards: settling, retention and what else is counted. */
+  readonly figures: Readonly<Record<string, number>>
 }
 
 export interface BrokerProcess {
@@ -73,10 +77,20 @@ export function brokerFlags(options: BrokerOptions): string[] {
   return [...flags, ...options.flags]
 }
 
+/** A command under a limit of descriptors: a shell takes the limit, then becomes the command, so that its id stays. */
+export function withDescriptors(
+  descriptorsMax: number,
+  command: string,
+  args: readonly string[]
+): readonly [string, readonly string[]] {
+  return ['sh', ['-c', 'ulimit -n "$0" && exec "$@"', String(descriptorsMax), command, ...args]]
+}
+
 /** Starts the built broker of this package and waits until it is ready. @throws Error with its last log lines. */
 export async function startBroker(options: BrokerOptions): Promise<BrokerProcess> {
-  const entry = join(packageRoot(), 'src', 'bin.js')
-  return watchBroker(process.execPath, [entry, 'serve', ...brokerFlags(options)])
+  const args = [join(packageRoot(), 'src', 'bin.js'), 'serve', ...brokerFlags(options)]
+  if (options.descriptorsMax === undefined) return watchBroker(process.execPath, args)
+  return watchBroker(...withDescriptors(options.descriptorsMax, process.execPath, args))
 }
 
 /** Starts any command that logs as the broker does, and waits for its ready line. */
@@ -208,7 +222,13 @@ class LogWatch {
 function totalsOf(fields: Readonly<Record<string, unknown>>): JournalTotals | null {
   const { syncs, journalBytes, slotsUnfilled } = fields
   if (typeof syncs !== 'number' || typeof journalBytes !== 'number') return null
-  return { syncs, journalBytes, slotsUnfilled: typeof slotsUnfilled === 'number' ? slotsUnfilled : 0 }
+  const numbers = Object.entries(fields).filter((entry): entry is [string, number] => typeof entry[1] === 'number')
+  return {
+    syncs,
+    journalBytes,
+    slotsUnfilled: typeof slotsUnfilled === 'number' ? slotsUnfilled : 0,
+    figures: Object.fromEntries(numbers)
+  }
 }
 
 /** The fields of a JSON log line; null for any other text (a banner, a warning of Node). */

@@ -2,7 +2,8 @@
  * What the numbers were measured on, and what a process cost: read from /proc and node:os. Linux; where /proc is
  * missing the fields say so instead of guessing. Runs outside measured windows only.
  */
-import { readFileSync, statfsSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import { readFileSync, readdirSync, statSync, statfsSync, writeFileSync } from 'node:fs'
 import { availableParallelism, cpus, release, totalmem } from 'node:os'
 import { resolve } from 'node:path'
 
@@ -73,12 +74,84 @@ export function parseCpuSeconds(stat: string): number | null {
   return Number.isFinite(ticks) ? ticks / TICKS_PER_SECOND : null
 }
 
+/** Memory of a process that lies in RAM, all threads; null where /proc does not tell. */
+export function residentBytes(pid: number): number | null {
+  return parseResidentBytes(readProc(`/proc/${pid}/status`))
+}
+
+/** VmRSS of the text of /proc/<pid>/status, which the kernel writes in KiB; null if there is none. */
+export function parseResidentBytes(status: string): number | null {
+  const match = /^VmRSS:\s+(\d+) kB$/m.exec(status)
+  return match === null ? null : Number(match[1]) * 1024
+}
+
+/** Open files and sockets of a process of ours; null where /proc does not tell. */
+export function openDescriptors(pid: number): number | null {
+  try {
+    return readdirSync(`/proc/${pid}/fd`).length
+  } catch (error) {
+    if (isMissing(error)) return null
+    throw error
+  }
+}
+
+/** The kernel counts sectors of this size, whatever the device has. */
+const SECTOR_BYTES = 512
+
+/**
+ * Bytes that were ever written to the device below `directory`, by anybody; null where the file system has no single
+ * device that the kernel counts (overlays, some volume managers).
+ */
+export function deviceBytesWritten(directory: string): number | null {
+  const { dev } = statSync(directory)
+  return parseDeviceBytes(readProc(`/sys/dev/block/${deviceNumber(dev)}/stat`))
+}
+
+/** `major:minor` of a device number as Linux packs it into 32 bits. */
+export function deviceNumber(dev: number): string {
+  const major = (dev >>> 8) & 0xfff
+  const minor = (dev & 0xff) | ((dev >>> 12) & 0xfff00)
+  return `${major}:${minor}`
+}
+
+/** Bytes written, of the text of a block device's stat file: its seventh field, in sectors. */
+export function parseDeviceBytes(stat: string): number | null {
+  const sectors = stat.trim().split(/\s+/)[6]
+  return sectors === undefined ? null : Number(sectors) * SECTOR_BYTES
+}
+
+/** Free bytes for us on the file system of `directory`. */
+export function freeBytes(directory: string): number {
+  const { bavail, bsize } = statfsSync(directory)
+  return bavail * bsize
+}
+
+/**
+ * Writes out all dirty pages and makes the kernel forget clean ones, of the whole machine. Needs root.
+ * @param path the kernel's switch. @returns why it could not be done, or null when it was.
+ */
+export function dropCaches(path = '/proc/sys/vm/drop_caches'): string | null {
+  // Only clean pages can be dropped.
+  spawnSync('sync')
+  try {
+    writeFileSync(path, '3\n', { flag: 'r+' })
+    return null
+  } catch (error) {
+    if (error instanceof Error && 'code' in error) return `caches were not dropped (${String(error.code)} at ${path})`
+    throw error
+  }
+}
+
 /** Text of a /proc file; empty where there is none (another system, or the process has ended). */
 function readProc(path: string): string {
   try {
     return readFileSync(path, 'utf8')
   } catch (error) {
-    if (error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ESRCH')) return ''
+    if (isMissing(error)) return ''
     throw error
   }
+}
+
+function isMissing(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ESRCH')
 }

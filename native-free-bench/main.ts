@@ -18,6 +18,7 @@ import { compare } from './results.ts'
 import type { BenchReport, CaseResult, RoundResult } from './results.ts'
 import { runBrokerCase, runDiskCase } from './run-case.ts'
 import type { RunContext } from './run-case.ts'
+import { runSustainedCase } from './sustained-case.ts'
 import { formatBytes, formatCount, formatMs } from './units.ts'
 
 /** A data directory inside the working folder is named so that the repository ignores it. */
@@ -44,7 +45,7 @@ async function main(args: readonly string[]): Promise<number> {
   const workDir = mkdtempSync(join(base, WORK_PREFIX))
   const limitPath = join(workDir, 'limit.bin')
   const calm = new DiskCalm(limitPath)
-  const context: RunContext = { options, workDir, limitPath, calm, current: null, bytesPerSync: [] }
+  const context: RunContext = { options, workDir, limitPath, calm, current: null, bytesPerSync: [], budgets: new Map() }
   const release = onInterrupt(context.workDir, async () => context.current?.kill())
   try {
     const report = await runAll(context, args)
@@ -99,7 +100,9 @@ async function runCase(
   failures: ReadonlyMap<string, string[]>
 ): Promise<RoundResult | null> {
   try {
-    return one.kind === 'disk' ? await runDiskCase(context, one) : await runBrokerCase(context, one)
+    if (one.kind === 'disk') return await runDiskCase(context, one)
+    const isLong = one.kind === 'sustained' || one.kind === 'cleaning'
+    return isLong ? await runSustainedCase(context, one) : await runBrokerCase(context, one)
   } catch (error) {
     failures.get(one.id)?.push(error instanceof Error ? error.message : String(error))
     return null

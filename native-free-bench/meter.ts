@@ -1,5 +1,6 @@
 /**
- * What one measured window saw: records, bytes, requests, latencies, and records per slice of 100 ms.
+ * What one measured window saw: records, bytes, requests, latencies, records per slice of 100 ms, and the longest time
+ * in which no answer came.
  * Answers outside the window count for nothing. One owner, main thread of the generator. Never allocates per answer.
  */
 import { LatencyRecorder } from './latency.ts'
@@ -19,6 +20,8 @@ export interface WindowSums {
   readonly latency: LatencySummary
   /** Records per second in each whole slice. */
   readonly slices: readonly number[]
+  /** The longest time without an answer, also before the first and after the last one of the window. */
+  readonly longestGapMs: number
 }
 
 export class Meter {
@@ -29,6 +32,8 @@ export class Meter {
   #requests = 0
   #records = 0
   #bytes = 0
+  #lastAnswerMs = 0
+  #longestGapMs = 0
   /** Bytes answered since the meter was made, in the window or not: what has filled the log. */
   totalBytes = 0
 
@@ -40,9 +45,12 @@ export class Meter {
     this.#requests = 0
     this.#records = 0
     this.#bytes = 0
+    this.#lastAnswerMs = nowMs
+    this.#longestGapMs = 0
   }
 
   close(nowMs: number): void {
+    this.#noteGap(nowMs)
     this.#closedMs = nowMs
   }
 
@@ -58,12 +66,18 @@ export class Meter {
   count(nowMs: number, sinceMs: number, records: number, bytes: number): void {
     this.totalBytes += bytes
     if (!this.isOpen) return
+    this.#noteGap(nowMs)
     this.#latency.record(nowMs - sinceMs)
     this.#requests++
     this.#records += records
     this.#bytes += bytes
     const slice = Math.floor((nowMs - this.#openedMs) / SLICE_MS)
     if (slice >= 0 && slice < SLICES_MAX) this.#slices[slice] = (this.#slices[slice] ?? 0) + records
+  }
+
+  #noteGap(nowMs: number): void {
+    this.#longestGapMs = Math.max(this.#longestGapMs, nowMs - this.#lastAnswerMs)
+    this.#lastAnswerMs = nowMs
   }
 
   sums(): WindowSums {
@@ -75,7 +89,8 @@ export class Meter {
       records: this.#records,
       bytes: this.#bytes,
       latency: this.#latency.summarise(),
-      slices: Array.from(this.#slices.subarray(0, wholeSlices), records => (records * 1000) / SLICE_MS)
+      slices: Array.from(this.#slices.subarray(0, wholeSlices), records => (records * 1000) / SLICE_MS),
+      longestGapMs: this.#longestGapMs
     }
   }
 }

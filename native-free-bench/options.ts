@@ -8,7 +8,18 @@ import { protocols } from './load/connections.ts'
 import type { BrokerAddresses, Protocol } from './load/connections.ts'
 import { parseBytes } from './units.ts'
 
-export const scenarios = ['limit', 'produce', 'partitions', 'latency', 'consume', 'mixed'] as const
+export const scenarios = [
+  'limit',
+  'produce',
+  'partitions',
+  'latency',
+  'consume',
+  'mixed',
+  'sustained',
+  'cleaning',
+  'recovery',
+  'many'
+] as const
 export type Scenario = (typeof scenarios)[number]
 
 export interface BenchOptions {
@@ -23,13 +34,22 @@ export interface BenchOptions {
   readonly valueBytes: number
   /** Partitions of the topic where the scenario does not vary them. */
   readonly partitions: number
-  readonly partitionCounts: readonly number[]
+  /** null: the scenario's own, see partitionCountsOf of plan.ts. */
+  readonly partitionCounts: readonly number[] | null
   readonly keyed: boolean
   /** Requests per second of an open loop, or null for a closed loop. */
   readonly rate: number | null
   /** Shard counts to sweep; null stands for the broker's default. */
   readonly shards: readonly (number | null)[]
   readonly fillAheadBytes: number
+  /** Journal budget of the brokers of `sustained` and `cleaning`; null: the broker's own. */
+  readonly budgetBytes: number | null
+  /** Journal budgets that `sustained` and `cleaning` write in all. */
+  readonly budgets: number
+  /** Data of the scenario recovery, 10⁹ bytes, rising. */
+  readonly gigabytes: readonly number[]
+  /** Starts that recovery takes the median of. */
+  readonly starts: number
   readonly fetchBytes: number
   /** Bytes per sync of the first limit loop; null: as the broker reports, else estimated. */
   readonly limitBytes: number | null
@@ -57,11 +77,16 @@ compares with a bare loop of write + fdatasync on the same disk. Rounds are inte
   --records N              records per request (default: 500)
   --bytes SIZE             bytes of a value (default: 256)
   --partitions N           partitions of the topic (default: 12)
-  --partition-counts LIST  for the scenario partitions (default: 1,12,100,1000)
+  --partition-counts LIST  for partitions (default: 1,12,100,1000), sustained and cleaning (default: 12,1000; cleaning
+                           only the first), recovery (default: 1000,10000) and many (default: 10000)
   --keyed                  records have keys and scatter by them
   --rate N                 open loop: requests per second, latency from the intended send time
   --shards LIST            sweep over shard counts (default: the broker's own)
   --fill-ahead SIZE        slots filled before a window opens, in all (default: 2GiB)
+  --budget SIZE            journal budget of sustained and cleaning (default: the broker's own; a smaller one is quicker)
+  --budgets N              journal budgets that sustained and cleaning write in all (default: 4)
+  --gigabytes LIST         data of recovery (default: 1,10)
+  --starts N               starts of recovery per line of its table (default: 5)
   --fetch-bytes SIZE       max_bytes of a consume (default: 1MiB)
   --limit-bytes SIZE       bytes per sync of the first bare loop (default: what the broker reports, else an estimate)
   --data-dir DIR           where data directories are made (default: the current folder); must be on a disk
@@ -74,7 +99,12 @@ Examples:
   npm run bench -- --scenario limit,produce --rounds 5 --html bench-report.html
   npm run bench -- --scenario latency --rate 500 --seconds 10
   npm run bench -- --scenario produce --shards 1,2 --protocol es01,http
+  npm run bench -- --scenario limit,sustained,cleaning --budget 1GiB --rounds 3
+  npm run bench -- --scenario recovery --gigabytes 1,10,30
 `
+
+/** Scenarios that need a fresh directory, a setting or a restart. */
+const ownBrokerOnly: ReadonlySet<Scenario> = new Set<Scenario>(['sustained', 'cleaning', 'recovery', 'many'])
 
 /** Every fault of a command line, one per line. */
 export class OptionsError extends Error {
@@ -100,11 +130,15 @@ export function parseOptions(args: readonly string[]): BenchOptions {
     records: read.integer('records', 500, 1, 100_000),
     valueBytes: read.bytes('bytes', 256),
     partitions: read.integer('partitions', 12, 1, 10_000),
-    partitionCounts: read.integers('partition-counts', [1, 12, 100, 1000], 1, 10_000),
+    partitionCounts: values['partition-counts'] === undefined ? null : read.integers('partition-counts', [], 1, 10_000),
     keyed: values['keyed'] === true,
     rate: values['rate'] === undefined ? null : read.integer('rate', 1, 1, 10_000_000),
     shards: values['shards'] === undefined ? [null] : read.integers('shards', [], 1, 1024),
     fillAheadBytes: read.bytes('fill-ahead', 2 * 1024 ** 3),
+    budgetBytes: values['budget'] === undefined ? null : read.bytes('budget', 0),
+    budgets: read.integer('budgets', 4, 1, 1000),
+    gigabytes: read.integers('gigabytes', [1, 10], 1, 1000),
+    starts: read.integer('starts', 5, 1, 1000),
     fetchBytes: read.bytes('fetch-bytes', 1024 ** 2),
     limitBytes: values['limit-bytes'] === undefined ? null : read.bytes('limit-bytes', 0),
     jsonPath: read.text('json'),
@@ -116,6 +150,15 @@ export function parseOptions(args: readonly string[]): BenchOptions {
   if (options.broker !== null && values['shards'] !== undefined) {
     faults.push('--shards is for brokers started here: it cannot change the one named by --broker')
   }
+  const needsOwn = options.scenarios.filter(name => ownBrokerOnly.has(name))
+  if (options.broker !== null && needsOwn.length > 0) {
+    faults.push(
+      `--scenario: ${needsOwn.join(', ')} starts and stops brokers of its own, so it does not go with --broker`
+    )
+  }
+  if (options.gigabytes.some((size, index, all) => index > 0 && size <= (all[index - 1] ?? 0))) {
+    faults.push('--gigabytes: the sizes must rise, because one directory grows from each to the next')
+  }
   if (faults.length > 0) throw new OptionsError(faults.join('\n'))
   return options
 }
@@ -125,7 +168,7 @@ type FlagValues = Readonly<Record<string, string | boolean | undefined>>
 function parseFlags(args: readonly string[]): FlagValues {
   const names = ['scenario', 'protocol', 'rounds', 'seconds', 'warm-up', 'connections', 'in-flight', 'records', 'bytes']
   names.push('partitions', 'partition-counts', 'rate', 'shards', 'fill-ahead', 'fetch-bytes', 'limit-bytes')
-  names.push('json', 'html', 'data-dir', 'broker')
+  names.push('budget', 'budgets', 'gigabytes', 'starts', 'json', 'html', 'data-dir', 'broker')
   const options = Object.fromEntries(names.map(name => [name, text]))
   try {
     return parseArgs({ args: [...args], options: { ...options, keyed: flag, help: flag }, strict: true }).values

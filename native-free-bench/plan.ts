@@ -4,7 +4,7 @@
  */
 import type { Protocol } from './load/connections.ts'
 import { LIMIT_LARGE_BYTES, LIMIT_SMALL_BYTES } from './limit.ts'
-import type { BenchOptions } from './options.ts'
+import type { BenchOptions, Scenario } from './options.ts'
 
 /** A loop of write + fdatasync without a broker. */
 export interface DiskCase {
@@ -17,7 +17,7 @@ export interface DiskCase {
 
 /** A load on a broker. */
 export interface BrokerCase {
-  readonly kind: 'produce' | 'consume' | 'mixed'
+  readonly kind: 'produce' | 'consume' | 'mixed' | 'sustained' | 'cleaning'
   readonly id: string
   readonly title: string
   readonly protocol: Protocol
@@ -57,6 +57,7 @@ export function planCases(options: BenchOptions): Case[] {
         cases.push(brokerCase(options, 'produce', 'latency', { protocol, shards, ...single }))
       }
       if (has('consume')) cases.push(brokerCase(options, 'consume', 'consume', { protocol, shards }))
+      cases.push(...sustainedCases(options, protocol, shards))
       if (has('mixed')) cases.push(brokerCase(options, 'mixed', 'mixed', { protocol, shards }))
     }
   }
@@ -78,11 +79,40 @@ export function suffix(protocol: Protocol, shards: number | null): string {
   return `/${protocol}${shards === null ? '' : `/${shards} shards`}`
 }
 
+/** Id of a produce over so many partitions while the journal is settled, alone or beside the cleaners. */
+export function sustainedId(
+  kind: 'sustained' | 'cleaning',
+  partitions: number,
+  protocol: Protocol,
+  shards: number | null
+): string {
+  return `${kind}-${partitions}${suffix(protocol, shards)}`
+}
+
+/** The partition counts that a scenario runs with, where the command line does not say. */
+export function partitionCountsOf(scenario: Scenario, options: BenchOptions): readonly number[] {
+  if (options.partitionCounts !== null) return options.partitionCounts
+  if (scenario === 'recovery') return [1000, 10_000]
+  if (scenario === 'many') return [10_000]
+  return scenario === 'sustained' ? [options.partitions, 1000] : [1, 12, 100, 1000]
+}
+
+/** Cleaning runs at the first count, and brings along the case that it is held against. */
+function sustainedCases(options: BenchOptions, protocol: Protocol, shards: number | null): Case[] {
+  const counts = partitionCountsOf('sustained', options)
+  const cleaned = options.scenarios.includes('cleaning') ? counts.slice(0, 1) : []
+  const plain = options.scenarios.includes('sustained') ? counts : cleaned
+  const caseOf = (kind: 'sustained' | 'cleaning', partitions: number): Case =>
+    brokerCase(options, kind, `${kind}-${partitions}`, { protocol, shards, partitions })
+  return [...plain.map(count => caseOf('sustained', count)), ...cleaned.map(count => caseOf('cleaning', count))]
+}
+
 function partitionCases(options: BenchOptions, protocol: Protocol, shards: number | null): Case[] {
-  const cases = options.partitionCounts.map(partitions =>
+  const counts = partitionCountsOf('partitions', options)
+  const cases = counts.map(partitions =>
     brokerCase(options, 'produce', `partitions-${partitions}`, { protocol, shards, partitions, keyed: false })
   )
-  const keyedCounts = options.keyed ? options.partitionCounts : [options.partitions]
+  const keyedCounts = options.keyed ? counts : [options.partitions]
   for (const partitions of keyedCounts) {
     cases.push(brokerCase(options, 'produce', `keyed-${partitions}`, { protocol, shards, partitions, keyed: true }))
   }

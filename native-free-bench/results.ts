@@ -4,7 +4,7 @@
  */
 import type { LatencySummary } from './latency.ts'
 import type { Machine } from './machine.ts'
-import { limitLargeId, limitMeanId, limitSmallId, partitionsId, suffix } from './plan.ts'
+import { limitLargeId, limitMeanId, limitSmallId, partitionsId, suffix, sustainedId } from './plan.ts'
 import type { BrokerCase, Case } from './plan.ts'
 import { median, pairedRatio } from './statistics.ts'
 
@@ -72,7 +72,7 @@ export function typicalRound(result: CaseResult): RoundResult | null {
 /** The ratios that the results allow: share of the disk's limit, many partitions to one, latency to the bare sync. */
 export function compare(results: readonly CaseResult[]): Comparison[] {
   const comparisons: Comparison[] = []
-  const add = (name: string, top: readonly (number | undefined)[], bottom: readonly (number | undefined)[]): void => {
+  const add: AddRatio = (name, top, bottom) => {
     const ratio = pairedRatio(top, bottom)
     if (ratio.perRound.length > 0) comparisons.push({ name, ...ratio })
   }
@@ -88,7 +88,7 @@ export function compare(results: readonly CaseResult[]): Comparison[] {
         perRound(result, round => round.latency.p50Ms),
         bare
       )
-    } else if (one.kind === 'produce') {
+    } else if (one.kind !== 'consume' && one.kind !== 'mixed') {
       add(
         `${one.id}: bytes/s ÷ limit`,
         perRound(result, round => round.bytesPerSecond),
@@ -96,12 +96,31 @@ export function compare(results: readonly CaseResult[]): Comparison[] {
       )
     }
   }
+  for (const result of results) addSustained(result, find, add)
   for (const { protocol, shards } of sweeps(results)) {
     const rate = (count: number): (number | undefined)[] =>
       perRound(find(partitionsId(count, protocol, shards)), round => round.recordsPerSecond)
     add(`1000 partitions ÷ 1 partition${suffix(protocol, shards)}: records/s`, rate(1000), rate(1))
   }
   return comparisons
+}
+
+type AddRatio = (name: string, top: readonly (number | undefined)[], bottom: readonly (number | undefined)[]) => void
+
+/** What settling takes from the burst of the same round, and what the cleaners take from that. */
+function addSustained(result: CaseResult, find: (id: string) => CaseResult | undefined, add: AddRatio): void {
+  const one = result.case
+  if (one.kind !== 'sustained' && one.kind !== 'cleaning') return
+  const rates = perRound(result, round => round.recordsPerSecond)
+  const bursts = perRound(result, round => round.extras['burstRecordsPerSecond'])
+  add(`${one.id}: records/s ÷ burst of the same round`, rates, bursts)
+  if (one.kind === 'sustained') return
+  const without = sustainedId('sustained', one.partitions, one.protocol, one.shards)
+  add(
+    `${one.id} ÷ ${without}: records/s`,
+    rates,
+    perRound(find(without), round => round.recordsPerSecond)
+  )
 }
 
 /** Bytes/s of the faster bare loop of each round. */
@@ -114,7 +133,10 @@ function largerLimit(a: CaseResult | undefined, b: CaseResult | undefined): (num
   })
 }
 
-function perRound(result: CaseResult | undefined, pick: (round: RoundResult) => number): (number | undefined)[] {
+function perRound(
+  result: CaseResult | undefined,
+  pick: (round: RoundResult) => number | undefined
+): (number | undefined)[] {
   return result === undefined ? [] : result.rounds.map(round => (round === null ? undefined : pick(round)))
 }
 

@@ -37,15 +37,17 @@ export interface RunContext {
   current: BrokerProcess | null
   /** Mean bytes per sync that brokers reported, newest last. */
   readonly bytesPerSync: number[]
+  /** Journal budgets that brokers reported, by the number of shards asked for (0: none). */
+  readonly budgets: Map<number, number>
 }
 
 /** Share of the filled slots that keys and values may use; the rest is for headers and group directories. */
-const FILL_SHARE = 0.8
+export const FILL_SHARE = 0.8
 /** Slots are filled at 100 MB/s at least; this is the patience on top. */
 const FILL_BYTES_PER_MS = 100_000
 const FILL_PATIENCE_MS = 5000
 /** A window shorter than that is too short to be called steady. */
-const SHORT_WINDOW_SECONDS = 0.5
+export const SHORT_WINDOW_SECONDS = 0.5
 const topic = 'bench'
 
 /** A window of the bare loop. */
@@ -118,9 +120,14 @@ async function runOnFreshBroker(context: RunContext, one: BrokerCase, dataDir: s
   return { ...result, extras: { ...result.extras, bytesPerSync }, notes }
 }
 
-/** @returns bytes of slots that are filled when the load begins. */
-function waitForFill(context: RunContext, broker: BrokerProcess, dataDir: string): Promise<number> {
-  const wanted = context.options.fillAheadBytes
+/** @param wantedBytes less than --fill-ahead, if so. @returns bytes of slots that are filled when the load begins. */
+export function waitForFill(
+  context: RunContext,
+  broker: BrokerProcess,
+  dataDir: string,
+  wantedBytes = Infinity
+): Promise<number> {
+  const wanted = Math.min(context.options.fillAheadBytes, wantedBytes)
   return watchFill({
     wantedBytes: wanted * FILL_SHARE,
     timeoutMs: FILL_PATIENCE_MS + wanted / FILL_BYTES_PER_MS,
@@ -225,7 +232,8 @@ function roundOf(window: WindowResult, notes: readonly string[]): RoundResult {
   return { ...ratesOf(window.sums), clientCores, brokerCores, refusals, extras, notes: all }
 }
 
-function ratesOf(
+/** The figures of a window per second. */
+export function ratesOf(
   sums: WindowSums
 ): Pick<RoundResult, 'seconds' | 'requestsPerSecond' | 'recordsPerSecond' | 'bytesPerSecond' | 'latency' | 'slices'> {
   const { seconds, requests, records, bytes, latency, slices } = sums

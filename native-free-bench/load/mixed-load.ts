@@ -1,10 +1,9 @@
 /**
- * Producers and tail readers at once: the window's figures are the producers', the readers' are extras.
- * Both sides share one Faults. Main thread of the generator.
+ * Producers and something beside them, such as tail readers: the window's figures are the producers', the others' are
+ * extras. Both sides share one Faults. Main thread of the generator.
  */
 import type { Meter } from '../meter.ts'
 import type { Faults } from './connections.ts'
-import type { ConsumeLoad } from './consume-load.ts'
 import type { Load } from './load.ts'
 import type { ProduceLoad } from './produce-load.ts'
 
@@ -12,45 +11,45 @@ export class MixedLoad implements Load {
   readonly meter: Meter
   readonly faults: Faults
   readonly #producers: ProduceLoad
-  readonly #readers: ConsumeLoad
+  readonly #others: Load
 
-  constructor(producers: ProduceLoad, readers: ConsumeLoad) {
+  constructor(producers: ProduceLoad, others: Load) {
     this.#producers = producers
-    this.#readers = readers
+    this.#others = others
     this.meter = producers.meter
     this.faults = producers.faults
   }
 
   get inFlight(): number {
-    return this.#producers.inFlight + this.#readers.inFlight
+    return this.#producers.inFlight + this.#others.inFlight
   }
 
   openWindow(nowMs: number): void {
     this.#producers.openWindow(nowMs)
-    this.#readers.openWindow(nowMs)
+    this.#others.openWindow(nowMs)
   }
 
   closeWindow(nowMs: number): void {
     this.#producers.closeWindow(nowMs)
-    this.#readers.closeWindow(nowMs)
+    this.#others.closeWindow(nowMs)
   }
 
   start(): void {
     this.#producers.start()
-    this.#readers.start()
+    this.#others.start()
   }
 
   stop(): void {
     this.#producers.stop()
-    this.#readers.stop()
+    this.#others.stop()
   }
 
   close(): void {
     this.#producers.close()
-    this.#readers.close()
+    this.#others.close()
   }
 
   extras(): Readonly<Record<string, number>> {
-    return { ...this.#producers.extras(), ...this.#readers.extras() }
+    return { ...this.#producers.extras(), ...this.#others.extras() }
   }
 }

@@ -182,8 +182,9 @@ export class ProduceLoad implements Load, DriverListener {
       const now = performance.now()
       const dueMs = pacer.takeDue(now)
       if (dueMs < 0) return
-      const connection = this.#freeConnections.pop()
-      const slot = this.#freeSlots.pop()
+      // In turn, so that an open loop sends the bytes of every slot, not those of one again and again.
+      const connection = this.#freeConnections.shift()
+      const slot = this.#freeSlots.shift()
       assert(connection !== undefined && slot !== undefined, 'free slots and their connections go in pairs')
       if (this.meter.isOpen) this.#lateness.record(now - dueMs)
       this.#send(connection, slot, dueMs)

@@ -36,20 +36,29 @@ const DRAIN_TIMEOUT_MS = 30_000
 export async function runWindow(load: Load, options: WindowOptions): Promise<WindowResult> {
   load.start()
   await until(load, options.warmUpMs, () => load.meter.totalBytes >= options.bytesMax / 4)
-  const openedMs = performance.now()
+  const isWritten = (): boolean => load.meter.totalBytes >= options.bytesMax
+  const window = await measureWhile(load, options.brokerPid, () => until(load, options.windowMs, isWritten))
+  await drain(load)
+  return window
+}
+
+/**
+ * A window over a load that runs already, and goes on running.
+ * @param whole resolves at the end of the window, true when it ended for its bytes. @throws Error when nothing was answered.
+ */
+export async function measureWhile(
+  load: Load,
+  brokerPid: number | null,
+  whole: () => Promise<boolean>
+): Promise<WindowResult> {
   const clientBefore = process.cpuUsage()
-  const brokerBefore = options.brokerPid === null ? null : processCpuSeconds(options.brokerPid)
-  load.openWindow(openedMs)
-  const filled = await until(load, options.windowMs, () => load.meter.totalBytes >= options.bytesMax)
-  const closedMs = performance.now()
-  load.closeWindow(closedMs)
+  const brokerBefore = brokerPid === null ? null : processCpuSeconds(brokerPid)
+  load.openWindow(performance.now())
+  const filled = await whole()
+  load.closeWindow(performance.now())
   const client = process.cpuUsage(clientBefore)
-  const brokerAfter = options.brokerPid === null ? null : processCpuSeconds(options.brokerPid)
+  const brokerAfter = brokerPid === null ? null : processCpuSeconds(brokerPid)
   const extras = load.extras()
-  load.stop()
-  const drained = await until(load, DRAIN_TIMEOUT_MS, () => load.inFlight === 0)
-  if (!drained)
-    throw new Error(`${load.inFlight} requests had no answer ${DRAIN_TIMEOUT_MS / 1000} s after the last send`)
   const sums = load.meter.sums()
   if (sums.requests === 0) throw new Error(`no answer in a window of ${sums.seconds.toFixed(2)} s`)
   return {
@@ -63,8 +72,15 @@ export async function runWindow(load: Load, options: WindowOptions): Promise<Win
   }
 }
 
+/** Sends no more and waits for the answers that are out. @throws Error when they stay out. */
+export async function drain(load: Load): Promise<void> {
+  load.stop()
+  if (await until(load, DRAIN_TIMEOUT_MS, () => load.inFlight === 0)) return
+  throw new Error(`${load.inFlight} requests had no answer ${DRAIN_TIMEOUT_MS / 1000} s after the last send`)
+}
+
 /** Waits until `done` or for `timeoutMs`. @returns whether it was done. @throws the load's fatal fault. */
-async function until(load: Load, timeoutMs: number, done: () => boolean): Promise<boolean> {
+export async function until(load: Load, timeoutMs: number, done: () => boolean): Promise<boolean> {
   const end = performance.now() + timeoutMs
   for (;;) {
     if (load.faults.fatal !== null) throw load.faults.fatal

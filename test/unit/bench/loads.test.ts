@@ -8,6 +8,7 @@ import type { Protocol } from '../../../native-free-bench/load/connections.ts'
 import { openConsumeLoad } from '../../../native-free-bench/load/consume-load.ts'
 import { MixedLoad } from '../../../native-free-bench/load/mixed-load.ts'
 import { openProduceLoad } from '../../../native-free-bench/load/produce-load.ts'
+import { runSustained } from '../../../native-free-bench/load/sustained.ts'
 import { runWindow } from '../../../native-free-bench/load/window.ts'
 import { Meter } from '../../../native-free-bench/meter.ts'
 import { untilNextTick } from '../../../native-free-bench/pacing-worker.ts'
@@ -78,6 +79,18 @@ describe('what a window counts', () => {
     assert.ok(Math.abs(sums.latency.maxMs - 50) < 0.1)
   })
 
+  test('a stall counts wherever in the window it lies, also before the first and after the last answer', () => {
+    const longest = (open: number, answers: number[], close: number): number => {
+      const meter = new Meter()
+      meter.open(open)
+      for (const at of answers) meter.count(at, at, 1, 1)
+      meter.close(close)
+      return meter.sums().longestGapMs
+    }
+    assert.deepEqual([longest(0, [70, 80], 90), longest(0, [10, 60, 90], 100), longest(0, [10, 20], 100)], [70, 50, 80])
+    assert.equal(longest(0, [], 30), 30)
+  })
+
   test('percentiles are within a thousandth of the exact ones', () => {
     const recorder = new LatencyRecorder()
     for (let i = 1; i <= 10_000; i++) recorder.record(i / 100)
@@ -131,6 +144,13 @@ describe('produce load', () => {
     assert.ok(sums.seconds < 30)
   })
 
+  test('an open loop sends in turn over all slots, so that the bytes of all of them are written', async t => {
+    const { broker, load } = await openProducers(t, {}, 'es01', 500)
+    await runWindow(load, { ...brief, warmUpMs: 150, windowMs: 300 })
+    const values = new Set([...broker.logs.values()].flat().map(one => one.value))
+    assert.equal(values.size, 4 * 5)
+  })
+
   test('refusals are counted with the first message, and too many end the run', async t => {
     const { load } = await openProducers(t, { refuseWith: 'bad request: no' }, 'es01', null)
     await assert.rejects(
@@ -142,6 +162,50 @@ describe('produce load', () => {
   test('a lost connection ends the run with its reason', async t => {
     const { load } = await openProducers(t, { cutAfterRequests: 20 }, 'es01', null)
     await assert.rejects(runWindow(load, { ...brief, windowMs: 60_000 }), /a connection was lost/)
+  })
+})
+
+describe('a sustained load', () => {
+  const long = { warmUpMs: 10, brokerPid: null, deviceBytes: () => null, timeoutMs: 30_000 }
+
+  test('is measured before settling begins and from then on, without a pause between', async t => {
+    const { broker, load } = await openProducers(t, {}, 'es01', null)
+    const hasSettled = (): boolean => load.meter.totalBytes >= 600_000
+    const bytes = { burstBytesMax: 300_000, sustainedFromBytes: 1e12, bytesMax: 1_400_000 }
+    let device = 0
+    const deviceBytes = (): number => (device += 1000)
+    const measured = await runSustained(load, { ...long, ...bytes, hasSettled, deviceBytes })
+    const { burst, sustained, deviceBytes: onDevice } = measured
+    const total = load.meter.totalBytes
+    assert.ok(burst.sums.bytes > 0 && burst.sums.bytes < 600_000, String(burst.sums.bytes))
+    assert.ok(sustained.sums.bytes > 0 && sustained.sums.bytes <= total - 600_000, String(sustained.sums.bytes))
+    assert.ok(sustained.sums.longestGapMs > 0)
+    assert.equal(onDevice, 1000)
+    assert.equal(load.inFlight, 0)
+    const written = [...broker.logs.values()].reduce((sum, log) => sum + log.length, 0)
+    assert.equal(load.meter.totalBytes, written * 20)
+  })
+
+  test('ends its burst when settling begins early', async t => {
+    const { load } = await openProducers(t, {}, 'es01', null)
+    let looks = 0
+    const bytes = { burstBytesMax: 1e12, sustainedFromBytes: 1e12, bytesMax: 1_000_000 }
+    const { burst, sustained } = await runSustained(load, { ...long, ...bytes, hasSettled: () => ++looks > 4 })
+    assert.ok(burst.sums.bytes > 0 && sustained.sums.bytes > 0)
+    assert.ok(burst.sums.bytes + sustained.sums.bytes <= load.meter.totalBytes)
+  })
+
+  test('begins its second window at a size where nobody sees settling begin', async t => {
+    const { load } = await openProducers(t, {}, 'es01', null)
+    const bytes = { burstBytesMax: 300_000, sustainedFromBytes: 700_000, bytesMax: 1_400_000 }
+    const { sustained } = await runSustained(load, { ...long, ...bytes, hasSettled: () => false })
+    assert.ok(sustained.sums.bytes > 0 && sustained.sums.bytes <= load.meter.totalBytes - 700_000)
+  })
+
+  test('that does not get its bytes written in time is an error', async t => {
+    const { load } = await openProducers(t, {}, 'es01', null)
+    const never = { burstBytesMax: 1e15, sustainedFromBytes: 1e15, bytesMax: 1e15, hasSettled: () => false }
+    await assert.rejects(runSustained(load, { ...long, ...never, timeoutMs: 50 }), /bytes were written in 0.05 s/)
   })
 })
 

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { brokerFlags, watchBroker } from '../../../native-free-bench/broker-process.ts'
+import { brokerFlags, watchBroker, withDescriptors } from '../../../native-free-bench/broker-process.ts'
 import { startFakeBroker } from './fake-broker.ts'
 
 const main = fileURLToPath(new URL('../../../native-free-bench/main.ts', import.meta.url))
@@ -103,18 +103,32 @@ describe('a child broker', () => {
   test('is ready when it says so, among other lines; its fill counts over shards; its last words are kept', async () => {
     const filled = (shard: number, bytes: number): string => JSON.stringify({ msg: 'slots filled', shard, bytes })
     const lines = ['Millrace 1.0', '{broken', filled(0, 5), filled(0, 10), filled(1, 20), ready]
-    const stopped = JSON.stringify({ msg: 'stopped', syncs: 4, journalBytes: 4096 })
+    const stopped = JSON.stringify({ msg: 'stopped', syncs: 4, journalBytes: 4096, settleJobs: 7, name: 'x' })
     const broker = await watchBroker(...child(lines, [stopped]))
     assert.deepEqual(broker.addresses, {
       http: { host: '127.0.0.1', port: 9000 },
       es01: { host: '127.0.0.1', port: 9001 }
     })
     assert.equal(broker.filledBytes(), 30)
-    assert.deepEqual(await broker.stop(), { syncs: 4, journalBytes: 4096, slotsUnfilled: 0 })
+    const { figures, ...totals } = (await broker.stop()) ?? { figures: {} }
+    assert.deepEqual(totals, { syncs: 4, journalBytes: 4096, slotsUnfilled: 0 })
+    assert.deepEqual(figures, { syncs: 4, journalBytes: 4096, settleJobs: 7 })
   })
 
   test('is gone after a kill', async () => {
     const broker = await watchBroker(...child([ready]))
+    await broker.kill()
+    assert.throws(() => process.kill(broker.pid, 0), /ESRCH/)
+  })
+
+  test('under a limit of descriptors is still the process that was started', async () => {
+    const script = `
+      const limit = require('node:fs').readFileSync('/proc/self/limits', 'utf8').match(/Max open files +(\\d+)/)[1]
+      setInterval(() => {}, 1000)
+      console.error(JSON.stringify({ msg: 'slots filled', bytes: Number(limit) }))
+      console.error(JSON.stringify({ ...${ready}, pid: process.pid }))`
+    const broker = await watchBroker(...withDescriptors(100, process.execPath, ['-e', script]))
+    assert.equal(broker.filledBytes(), 100)
     await broker.kill()
     assert.throws(() => process.kill(broker.pid, 0), /ESRCH/)
   })

@@ -1,9 +1,23 @@
 /** Options, plan, ratios, units and the report in its three forms. */
 import assert from 'node:assert/strict'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { describe, test } from 'node:test'
-import { fileSystemOf, parseCpuSeconds, processCpuSeconds } from '../../../native-free-bench/machine.ts'
+import {
+  deviceNumber,
+  dropCaches,
+  fileSystemOf,
+  freeBytes,
+  openDescriptors,
+  parseCpuSeconds,
+  parseDeviceBytes,
+  parseResidentBytes,
+  processCpuSeconds,
+  residentBytes
+} from '../../../native-free-bench/machine.ts'
 import { OptionsError, helpText, parseOptions } from '../../../native-free-bench/options.ts'
-import { orderOfRound, planCases } from '../../../native-free-bench/plan.ts'
+import { orderOfRound, partitionCountsOf, planCases } from '../../../native-free-bench/plan.ts'
 import { niceCeiling } from '../../../native-free-bench/report/charts.ts'
 import { renderHtml } from '../../../native-free-bench/report/html.ts'
 import { renderTable } from '../../../native-free-bench/report/table.ts'
@@ -64,7 +78,8 @@ describe('options', () => {
       [connections, inFlight, records, valueBytes, rounds, rate, broker],
       [8, 4, 500, 256, 5, null, null]
     )
-    assert.deepEqual(partitionCounts, [1, 12, 100, 1000])
+    assert.equal(partitionCounts, null)
+    assert.deepEqual(partitionCountsOf('partitions', parseOptions([])), [1, 12, 100, 1000])
   })
 
   test('every fault is named at once', () => {
@@ -88,6 +103,11 @@ describe('options', () => {
     )
     assert.throws(() => parseOptions(['--conections', '8']), OptionsError)
     assert.throws(() => parseOptions(['--broker', 'a:1', '--shards', '2']), /cannot change/)
+    assert.throws(
+      () => parseOptions(['--broker', 'a:1', '--scenario', 'produce,sustained']),
+      /sustained starts and stops/
+    )
+    assert.throws(() => parseOptions(['--gigabytes', '10,1']), /must rise/)
   })
 
   test('the help names every option that is understood', () => {
@@ -102,7 +122,7 @@ describe('options', () => {
         }
       }, name)
     }
-    assert.equal(named.length, 22)
+    assert.equal(named.length, 26)
   })
 })
 
@@ -120,7 +140,35 @@ describe('plan', () => {
   })
 })
 
+describe('plan of the long scenarios', () => {
+  const idsOf = (...args: string[]): string[] => planCases(parseOptions(args)).map(one => one.id)
+
+  test('sustained runs over few partitions and over many, cleaning brings along what it is held against', () => {
+    assert.deepEqual(idsOf('--scenario', 'sustained'), ['sustained-12/es01', 'sustained-1000/es01'])
+    assert.deepEqual(idsOf('--scenario', 'cleaning'), ['sustained-12/es01', 'cleaning-12/es01'])
+    assert.deepEqual(idsOf('--scenario', 'sustained,cleaning', '--partition-counts', '3,5'), [
+      'sustained-3/es01',
+      'sustained-5/es01',
+      'cleaning-3/es01'
+    ])
+  })
+})
+
 describe('ratios', () => {
+  test('a sustained load is held against its own burst, cleaning also against sustained of the same round', () => {
+    const cases = resultsOf(['--scenario', 'sustained,cleaning'], {
+      'sustained-12/es01': [600, 800],
+      'cleaning-12/es01': [540, 400]
+    }).map(result => ({
+      ...result,
+      rounds: result.rounds.map(one => (one === null ? null : { ...one, extras: { burstRecordsPerSecond: 100 } }))
+    }))
+    const ratios = new Map(compare(cases).map(({ name, perRound }) => [name, perRound]))
+    assert.deepEqual(ratios.get('sustained-12/es01: records/s ÷ burst of the same round'), [0.6, 0.8])
+    assert.deepEqual(ratios.get('cleaning-12/es01: records/s ÷ burst of the same round'), [0.54, 0.4])
+    assert.deepEqual(ratios.get('cleaning-12/es01 ÷ sustained-12/es01: records/s'), [0.9, 0.5])
+  })
+
   test('a ratio pairs the rounds, and a failed round pairs with nothing', () => {
     assert.deepEqual(pairedRatio([4, undefined, 9], [2, 1, 3]), { perRound: [2, 3], median: 2.5 })
     assert.deepEqual(pairedRatio([1], [0]).perRound, [])
@@ -211,6 +259,33 @@ describe('units and machine', () => {
     assert.equal(parseCpuSeconds(line), 2)
     assert.ok((processCpuSeconds(process.pid) ?? 0) > 0)
     assert.equal(processCpuSeconds(2 ** 30), null)
+  })
+
+  test('memory of this process and bytes on a device are read as the kernel writes them', t => {
+    assert.equal(parseResidentBytes('VmHWM:\t  9 kB\nVmRSS:\t   1234 kB\n'), 1234 * 1024)
+    assert.ok((residentBytes(process.pid) ?? 0) > 10 * 1024 * 1024)
+    assert.equal(residentBytes(2 ** 30), null)
+    assert.ok((openDescriptors(process.pid) ?? 0) >= 3)
+    assert.equal(openDescriptors(2 ** 30), null)
+    assert.equal(
+      parseDeviceBytes('  235832  25637 15015354 172651 5930593 268815 2107286288 1017975 0\n'),
+      2107286288 * 512
+    )
+    assert.equal(parseDeviceBytes(''), null)
+    assert.equal(deviceNumber(0xfe00), '254:0')
+    assert.equal(deviceNumber((259 << 8) | 5 | (0x123 << 20)), `259:${0x12300 | 5}`)
+    const folder = mkdtempSync(join(tmpdir(), 'millrace-machine-'))
+    t.after(() => rmSync(folder, { recursive: true, force: true }))
+    assert.ok(freeBytes(folder) > 0)
+  })
+
+  test('caches that cannot be dropped are a reason to show, not an error', t => {
+    const folder = mkdtempSync(join(tmpdir(), 'millrace-machine-'))
+    t.after(() => rmSync(folder, { recursive: true, force: true }))
+    assert.match(dropCaches(join(folder, 'none')) ?? '', /caches were not dropped \(ENOENT/)
+    writeFileSync(join(folder, 'switch'), '')
+    assert.equal(dropCaches(join(folder, 'switch')), null)
+    assert.equal(readFileSync(join(folder, 'switch'), 'utf8'), '3\n')
   })
 
   test('the longest mount point that holds a folder names its file system', () => {
