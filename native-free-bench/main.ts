@@ -15,9 +15,10 @@ import type { Case } from './plan.ts'
 import { renderHtml } from './report/html.ts'
 import { renderTable } from './report/table.ts'
 import { compare } from './results.ts'
-import type { BenchReport, CaseResult, RoundResult } from './results.ts'
+import type { BenchReport, CaseResult, RoundResult, StudyResult } from './results.ts'
 import { runBrokerCase, runDiskCase } from './run-case.ts'
 import type { RunContext } from './run-case.ts'
+import { planStudies, runStudy } from './studies.ts'
 import { runSustainedCase } from './sustained-case.ts'
 import { formatBytes, formatCount, formatMs } from './units.ts'
 
@@ -52,7 +53,9 @@ async function main(args: readonly string[]): Promise<number> {
     console.log(renderTable(report))
     if (options.jsonPath !== null) writeFileSync(options.jsonPath, `${JSON.stringify(report, null, 2)}\n`)
     if (options.htmlPath !== null) writeFileSync(options.htmlPath, renderHtml(report))
-    return report.cases.some(result => result.failures.length > 0) ? 1 : 0
+    const isWhole =
+      report.cases.every(one => one.failures.length === 0) && report.studies.every(one => one.table !== null)
+    return isWhole ? 0 : 1
   } finally {
     release()
     rmSync(workDir, { recursive: true, force: true })
@@ -65,7 +68,8 @@ async function runAll(context: RunContext, args: readonly string[]): Promise<Ben
   const cases = planCases(options)
   const rounds = new Map<string, (RoundResult | null)[]>(cases.map(one => [one.id, []]))
   const failures = new Map<string, string[]>(cases.map(one => [one.id, []]))
-  if (options.broker === null || cases.some(one => one.kind === 'disk')) await prepareLimit(context.limitPath)
+  const probesDisk = cases.length > 0 && (options.broker === null || cases.some(one => one.kind === 'disk'))
+  if (probesDisk) await prepareLimit(context.limitPath)
   for (let round = 0; round < options.rounds; round++) {
     for (const one of orderOfRound(cases, round)) {
       progress(`round ${round + 1}/${options.rounds}  ${one.title}`)
@@ -73,6 +77,13 @@ async function runAll(context: RunContext, args: readonly string[]): Promise<Ben
       rounds.get(one.id)?.push(result)
       progress(result === null ? '  failed' : `  ${roundText(result)}`)
     }
+  }
+  const studies: StudyResult[] = []
+  for (const study of planStudies(options)) {
+    progress(study.title)
+    const result = await runStudy(study, context, progress)
+    if (result.failure !== null) progress(`  failed: ${result.failure}`)
+    studies.push(result)
   }
   const results: CaseResult[] = cases.map(one => ({
     case: one,
@@ -89,6 +100,7 @@ async function runAll(context: RunContext, args: readonly string[]): Promise<Ben
     startedAt,
     cases: results,
     comparisons: compare(results),
+    studies,
     notes: []
   }
 }

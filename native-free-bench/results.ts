@@ -42,6 +42,24 @@ export interface Comparison {
   readonly median: number
 }
 
+/** A number keeps its unit in the name of its column or row; null where nobody could tell. */
+export type Cell = string | number | null
+
+/** What a study found. */
+export interface StudyTable {
+  readonly columns: readonly string[]
+  readonly rows: readonly (readonly Cell[])[]
+  readonly notes: readonly string[]
+}
+
+/** A study that was run; one that failed has the reason and no table. */
+export interface StudyResult {
+  readonly id: string
+  readonly title: string
+  readonly table: StudyTable | null
+  readonly failure: string | null
+}
+
 export interface BenchReport {
   readonly machine: Machine
   readonly command: string
@@ -49,6 +67,7 @@ export interface BenchReport {
   readonly startedAt: string
   readonly cases: readonly CaseResult[]
   readonly comparisons: readonly Comparison[]
+  readonly studies: readonly StudyResult[]
   readonly notes: readonly string[]
 }
 

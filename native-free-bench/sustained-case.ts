@@ -3,7 +3,7 @@
  * budget has been written several times over. `cleaning` is the same load on a topic that keeps little, with a
  * compacted topic written beside it and both cleaners at work. Main thread.
  */
-import { mkdirSync, readdirSync } from 'node:fs'
+import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { startBroker } from './broker-process.ts'
 import type { BrokerProcess, JournalTotals } from './broker-process.ts'
@@ -21,6 +21,7 @@ import type { BrokerCase } from './plan.ts'
 import type { RoundResult } from './results.ts'
 import { FILL_SHARE, SHORT_WINDOW_SECONDS, ratesOf, removeSettled, waitForFill } from './run-case.ts'
 import type { RunContext } from './run-case.ts'
+import { hasSettledFiles } from './settled-files.ts'
 import { formatBytes } from './units.ts'
 
 /** Settling begins at half the budget; headers and group directories come on top of keys and values. */
@@ -200,19 +201,6 @@ class SustainedRound {
       producers.close()
     }
   }
-}
-
-/** Settling writes segment files and packs, and nothing else does. */
-export function hasSettledFiles(dataDir: string): boolean {
-  return ['packs', 'topics'].some(name => {
-    try {
-      return readdirSync(join(dataDir, name)).length > 0
-    } catch (error) {
-      // Before the first job neither folder is there.
-      if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return false
-      throw error
-    }
-  })
 }
 
 /** The second window is the round; the first is what it is held against. */

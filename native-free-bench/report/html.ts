@@ -4,10 +4,10 @@
  */
 import { percentileFields, percentileNames } from '../latency.ts'
 import { medianOf, typicalRound } from '../results.ts'
-import type { BenchReport, CaseResult } from '../results.ts'
+import type { BenchReport, CaseResult, StudyResult } from '../results.ts'
 import { formatBytes, formatCount, formatMs } from '../units.ts'
 import { escapeText, percentileChart, throughputChart } from './charts.ts'
-import { allNotes } from './table.ts'
+import { allNotes, cellText } from './table.ts'
 
 const style = `
 :root { color-scheme: light dark; --text: #1c2024; --soft: #60646c; --back: #ffffff; --card: #f5f6f8; --line: #d9dce1;
@@ -50,6 +50,17 @@ export function renderHtml(report: BenchReport): string {
     '<h1>Millrace: load report</h1>',
     `<dl>${facts.map(([name, value]) => `<dt>${name}</dt><dd>${escapeText(value)}</dd>`).join('')}`,
     `<dt>Command</dt><dd><code>${escapeText(report.command)}</code></dd></dl>`,
+    ...(report.cases.length === 0 ? [] : caseParts(report)),
+    ...report.studies.map(studyPart),
+    notes.length === 0 ? '' : `<h2>Notes</h2><ul>${notes.map(note => `<li>${escapeText(note)}</li>`).join('')}</ul>`,
+    '</body></html>',
+    ''
+  ].join('\n')
+}
+
+/** Tables and charts of what was measured in rounds. */
+function caseParts(report: BenchReport): string[] {
+  return [
     '<h2>Medians of the rounds</h2>',
     '<p class="soft">Bytes are keys and values, without framing. Client and broker share the machine; their CPU is in cores.</p>',
     mediansTable(report),
@@ -63,11 +74,15 @@ export function renderHtml(report: BenchReport): string {
         const round = typicalRound(result)
         return round === null ? [] : [{ name: result.case.id, latency: round.latency }]
       })
-    ),
-    notes.length === 0 ? '' : `<h2>Notes</h2><ul>${notes.map(note => `<li>${escapeText(note)}</li>`).join('')}</ul>`,
-    '</body></html>',
-    ''
-  ].join('\n')
+    )
+  ]
+}
+
+function studyPart({ title, table: found, failure }: StudyResult): string {
+  const head = `<h2>${escapeText(title)}</h2>`
+  if (found === null) return `${head}<p>failed: ${escapeText(failure ?? '')}</p>`
+  const rows = found.rows.map(cells => row(cells.map(cell => escapeText(cellText(cell)))))
+  return `${head}${table(found.columns, rows)}`
 }
 
 function mediansTable(report: BenchReport): string {

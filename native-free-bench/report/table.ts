@@ -3,7 +3,7 @@
  * Pure.
  */
 import { medianOf } from '../results.ts'
-import type { BenchReport, CaseResult } from '../results.ts'
+import type { BenchReport, CaseResult, Cell, StudyResult } from '../results.ts'
 import { formatBytes, formatCount, formatMs } from '../units.ts'
 
 const columns = [
@@ -23,7 +23,6 @@ const columns = [
 /** The whole report, lines ended by newlines. */
 export function renderTable(report: BenchReport): string {
   const { machine } = report
-  const rows = report.cases.map(medianRow)
   const lines = [
     `machine     ${machine.cpu}, ${machine.cores} cores, ${formatBytes(machine.memoryBytes)}, Linux ${machine.kernel}`,
     `disk        ${machine.fileSystem}`,
@@ -31,13 +30,8 @@ export function renderTable(report: BenchReport): string {
     `durability  ${report.durability}`,
     `command     ${report.command}`,
     '',
-    'Medians of the rounds; client and broker in cores. Bytes are keys and values, without framing.',
-    '',
-    ...alignRows([columns, ...rows]),
-    '',
-    'Rounds (records/s; a bare loop counts a write + sync as one record):',
-    ...report.cases.flatMap(roundLines),
-    ''
+    ...(report.cases.length === 0 ? [] : caseLines(report)),
+    ...report.studies.flatMap(studyLines)
   ]
   if (report.comparisons.length > 0) {
     lines.push('Ratios (each within its round, then the median):')
@@ -51,12 +45,43 @@ export function renderTable(report: BenchReport): string {
   return lines.join('\n')
 }
 
-/** Notes of the run and of its rounds, each text once with the cases it holds for. */
+function caseLines(report: BenchReport): string[] {
+  return [
+    'Medians of the rounds; client and broker in cores. Bytes are keys and values, without framing.',
+    '',
+    ...alignRows([columns, ...report.cases.map(medianRow)]),
+    '',
+    'Rounds (records/s; a bare loop counts a write + sync as one record):',
+    ...report.cases.flatMap(roundLines),
+    ''
+  ]
+}
+
+function studyLines({ title, table, failure }: StudyResult): string[] {
+  if (table === null) return [`${title}: failed`, `  ${failure ?? ''}`, '']
+  return [`${title}:`, ...alignRows([table.columns, ...table.rows.map(row => row.map(cellText))]).map(indent), '']
+}
+
+/** As a person reads it; the JSON keeps the number. */
+export function cellText(cell: Cell): string {
+  if (cell === null) return '–'
+  if (typeof cell === 'string') return cell
+  return Number.isInteger(cell) ? cell.toLocaleString('en') : formatMs(cell)
+}
+
+function indent(line: string): string {
+  return `  ${line}`
+}
+
+/** Notes of the run and of its rounds and studies, each text once with the cases it holds for. */
 export function allNotes(report: BenchReport): string[] {
   const cases = new Map<string, Set<string>>()
   for (const result of report.cases) {
     const texts = [...result.failures, ...result.rounds.flatMap(round => round?.notes ?? [])]
     for (const note of texts) cases.set(note, (cases.get(note) ?? new Set()).add(result.case.id))
+  }
+  for (const { id, table } of report.studies) {
+    for (const note of table?.notes ?? []) cases.set(note, (cases.get(note) ?? new Set()).add(id))
   }
   return [...report.notes, ...[...cases].map(([note, ids]) => `${[...ids].join(', ')}: ${note}`)]
 }
@@ -95,7 +120,10 @@ function roundLines(result: CaseResult): string[] {
 
 /** First column left, the others right. */
 export function alignRows(rows: readonly (readonly string[])[]): string[] {
-  const widths = columns.map((_, index) => Math.max(...rows.map(row => (row[index] ?? '').length)))
+  const columnCount = Math.max(0, ...rows.map(row => row.length))
+  const widths = Array.from({ length: columnCount }, (_, index) =>
+    Math.max(...rows.map(row => (row[index] ?? '').length))
+  )
   return rows.map(row =>
     row
       .map((cell, index) => (index === 0 ? cell.padEnd(widths[index] ?? 0) : cell.padStart(widths[index] ?? 0)))

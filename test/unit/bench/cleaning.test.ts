@@ -8,7 +8,7 @@ import { CompactedTopic, cleanedTopicConfig, storedBytes } from '../../../native
 import { HttpJson } from '../../../native-free-bench/http-json.ts'
 import { Faults } from '../../../native-free-bench/load/connections.ts'
 import { runWindow } from '../../../native-free-bench/load/window.ts'
-import { hasSettledFiles } from '../../../native-free-bench/sustained-case.ts'
+import { hasSettledFiles } from '../../../native-free-bench/settled-files.ts'
 import { startFakeBroker } from './fake-broker.ts'
 
 const MIB = 1024 * 1024

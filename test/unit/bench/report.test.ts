@@ -4,6 +4,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
+import { DiskCalm } from '../../../native-free-bench/limit.ts'
 import {
   deviceNumber,
   dropCaches,
@@ -18,12 +19,14 @@ import {
 } from '../../../native-free-bench/machine.ts'
 import { OptionsError, helpText, parseOptions } from '../../../native-free-bench/options.ts'
 import { orderOfRound, partitionCountsOf, planCases } from '../../../native-free-bench/plan.ts'
-import { niceCeiling } from '../../../native-free-bench/report/charts.ts'
+import { escapeText, niceCeiling } from '../../../native-free-bench/report/charts.ts'
 import { renderHtml } from '../../../native-free-bench/report/html.ts'
 import { renderTable } from '../../../native-free-bench/report/table.ts'
 import { compare } from '../../../native-free-bench/results.ts'
-import type { BenchReport, CaseResult, RoundResult } from '../../../native-free-bench/results.ts'
+import type { BenchReport, CaseResult, RoundResult, StudyResult } from '../../../native-free-bench/results.ts'
+import { recordsPerRequest } from '../../../native-free-bench/recovery.ts'
 import { median, pairedRatio } from '../../../native-free-bench/statistics.ts'
+import { planStudies, runStudy } from '../../../native-free-bench/studies.ts'
 import { formatBytes, formatCount, formatMs, parseBytes } from '../../../native-free-bench/units.ts'
 
 function round(bytesPerSecond: number, p50Ms: number, notes: string[] = []): RoundResult {
@@ -58,7 +61,7 @@ function resultsOf(args: string[], rates: Record<string, (number | null)[]>): Ca
   }))
 }
 
-function reportOf(cases: CaseResult[]): BenchReport {
+function reportOf(cases: CaseResult[], studies: StudyResult[] = []): BenchReport {
   const machine = {
     cpu: 'Test <CPU> & "co"',
     cores: 2,
@@ -68,7 +71,7 @@ function reportOf(cases: CaseResult[]): BenchReport {
     node: 'v24'
   }
   const rest = { command: "npm run bench -- --html 'a&b.html'", durability: 'fdatasync', startedAt: 'now' }
-  return { machine, ...rest, cases, comparisons: compare(cases), notes: ['a note of <the run>'] }
+  return { machine, ...rest, cases, comparisons: compare(cases), studies, notes: ['a note of <the run>'] }
 }
 
 describe('options', () => {
@@ -232,6 +235,66 @@ describe('report', () => {
 
   test('axes end at round numbers', () => {
     assert.deepEqual([0, 1, 1.1, 4999, 5001, 0.03].map(niceCeiling), [1, 1, 2, 5000, 10_000, 0.05])
+  })
+})
+
+describe('studies', () => {
+  const idsOf = (...args: string[]): string[] => planStudies(parseOptions(args)).map(one => one.id)
+  const table = {
+    columns: ['data', 'ready ms'],
+    rows: [
+      ['1 <GB>', 1234],
+      ['10 GB', null]
+    ],
+    notes: ['caches kept']
+  }
+  const done: StudyResult = { id: 'recovery-1000', title: 'Recovery & co', table, failure: null }
+  const failed: StudyResult = { id: 'many-9', title: 'Many', table: null, failure: 'no <disk>' }
+
+  test('recovery and many have their partition counts, and no cases of their own', () => {
+    assert.deepEqual(idsOf('--scenario', 'recovery,many'), ['recovery-1000', 'recovery-10000', 'many-10000'])
+    assert.deepEqual(idsOf('--scenario', 'many', '--partition-counts', '9'), ['many-9'])
+    assert.deepEqual(planCases(parseOptions(['--scenario', 'recovery,many'])), [])
+    assert.deepEqual(idsOf(), [])
+  })
+
+  test('every partition gets some of the smallest size, and no request has more records than was said', () => {
+    const base = { gigabytes: [1, 10], records: 500, valueBytes: 256 }
+    assert.equal(recordsPerRequest(base, 10), 500)
+    const records = recordsPerRequest(base, 10_000)
+    assert.ok(records < 500 && records * 256 * 10_000 * 4 <= 0.5e9, String(records))
+    assert.equal(recordsPerRequest({ ...base, valueBytes: 1_000_000 }, 10_000), 1)
+  })
+
+  test('a failure is a result with its reason, so that the run goes on', async () => {
+    const study = { id: 'a', title: 'b', run: () => Promise.reject(new Error('no disk')) }
+    const context = {
+      options: parseOptions([]),
+      ...{ workDir: '', limitPath: '', calm: new DiskCalm(''), current: null, bytesPerSync: [], budgets: new Map() }
+    }
+    assert.deepEqual(await runStudy(study, context, () => undefined), {
+      id: 'a',
+      title: 'b',
+      table: null,
+      failure: 'no disk'
+    })
+  })
+
+  test('their tables are shown without an empty one of cases, failures with the reason', () => {
+    const text = renderTable(reportOf([], [done, failed]))
+    assert.match(text, /Recovery & co:\n {2}data +ready ms\n {2}1 <GB> +1,234\n {2}10 GB +–\n/)
+    assert.match(text, /Many: failed\n {2}no <disk>/)
+    assert.match(text, /recovery-1000: caches kept/)
+    assert.ok(!text.includes('requests/s'))
+  })
+
+  test('the page has them too, escaped', () => {
+    const html = renderHtml(reportOf([], [done, failed]))
+    assertWellFormed(html)
+    for (const part of ['Recovery & co', '1 <GB>', '1,234', 'failed: no <disk>', 'caches kept'].map(escapeText)) {
+      assert.ok(html.includes(part), part)
+    }
+    assert.ok(!html.includes('<h2>Throughput'))
   })
 })
 

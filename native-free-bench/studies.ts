@@ -1,0 +1,52 @@
+/**
+ * What is measured once instead of in rounds: how long a start takes (`recovery`), and what many partitions cost
+ * (`many`). Each gives a table. Which ones a run has is decided here; main thread.
+ */
+import { runMany } from './many.ts'
+import type { BenchOptions } from './options.ts'
+import { partitionCountsOf } from './plan.ts'
+import { runRecovery } from './recovery.ts'
+import type { StudyResult, StudyTable } from './results.ts'
+import type { RunContext } from './run-case.ts'
+
+/** Something that is measured once. */
+export interface Study {
+  readonly id: string
+  readonly title: string
+  run(context: RunContext, progress: (line: string) => void): Promise<StudyTable>
+}
+
+/** The studies of a run, in their order. */
+export function planStudies(options: BenchOptions): Study[] {
+  const studies: Study[] = []
+  const has = (name: 'recovery' | 'many'): boolean => options.scenarios.includes(name)
+  for (const partitions of has('recovery') ? partitionCountsOf('recovery', options) : []) {
+    studies.push({
+      id: `recovery-${partitions}`,
+      title: `From the start of the process to ready: ${partitions} partitions`,
+      run: (context, progress) => runRecovery(context, partitions, progress)
+    })
+  }
+  for (const partitions of has('many') ? partitionCountsOf('many', options) : []) {
+    studies.push({
+      id: `many-${partitions}`,
+      title: `A topic of ${partitions} partitions, one record to each over ES01 and over HTTP`,
+      run: (context, progress) => runMany(context, partitions, progress)
+    })
+  }
+  return studies
+}
+
+/** Runs one; a failure is kept and the run goes on. */
+export async function runStudy(
+  study: Study,
+  context: RunContext,
+  progress: (line: string) => void
+): Promise<StudyResult> {
+  const { id, title } = study
+  try {
+    return { id, title, table: await study.run(context, progress), failure: null }
+  } catch (error) {
+    return { id, title, table: null, failure: error instanceof Error ? error.message : String(error) }
+  }
+}
