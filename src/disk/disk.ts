@@ -36,6 +36,8 @@ export interface DiskFile {
   write(point: FaultPoint, source: Uint8Array, start: number, end: number, position: number): void
   /** fdatasync: on return everything written to this file is on disk, with the size needed to read it. */
   sync(point: FaultPoint): void
+  /** The same off this thread, so that several files are synced at once. Not closed before it has ended. @fails DiskError */
+  syncLater(point: FaultPoint): Promise<void>
   sizeBytes(): number
   truncate(point: FaultPoint, sizeBytes: number): void
   close(): void

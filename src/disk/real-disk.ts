@@ -11,6 +11,7 @@ import {
   closeSync,
   constants,
   existsSync,
+  fdatasync,
   fdatasyncSync,
   fstatSync,
   fsyncSync,
@@ -193,6 +194,18 @@ class RealFile implements DiskFile {
 
   sync(point: FaultPoint): void {
     performUnder(strike(this.#faults, point), point, this.path, () => fdatasyncSync(this.#open()))
+  }
+
+  async syncLater(point: FaultPoint): Promise<void> {
+    const fault = strike(this.#faults, point)
+    if (fault !== null) return performUnder(fault, point, this.path, () => fdatasyncSync(this.#open()))
+    const descriptor = this.#open()
+    return new Promise((resolve, reject) => {
+      fdatasync(descriptor, error => {
+        if (error === null) resolve()
+        else reject(toDiskError(error, point, this.path))
+      })
+    })
   }
 
   sizeBytes(): number {

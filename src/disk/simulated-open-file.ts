@@ -63,6 +63,10 @@ export class SimulatedOpenFile implements DiskFile {
     if (!this.#disk.ignoresSync) this.#content.sync()
   }
 
+  syncLater(point: FaultPoint): Promise<void> {
+    return Promise.resolve().then(() => this.sync(point))
+  }
+
   sizeBytes(): number {
     assert(this.#isOpen, 'file used after close')
     return this.#content.current.sizeBytes

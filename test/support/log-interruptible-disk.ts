@@ -138,6 +138,7 @@ export class InterruptibleDisk implements Disk {
         this.#step(point, path, () => {
           if (!this.#ignoredSyncs.has(point)) inner.sync(point)
         }),
+      syncLater: point => inner.syncLater(point),
       sizeBytes: () => inner.sizeBytes(),
       truncate: (point, sizeBytes) => this.#step(point, path, () => inner.truncate(point, sizeBytes)),
       close: () => {

@@ -7,7 +7,7 @@ import { DiskError } from '../../src/disk/disk.ts'
 import type { FaultPoint } from '../../src/disk/faults.ts'
 import { commitManifest, loadManifest } from '../../src/log/manifest-file.ts'
 import { emptyManifest, type Manifest } from '../../src/log/manifest.ts'
-import { SettleMemory } from '../../src/log/settle/output.ts'
+import { SettleMemory, type SettleStep } from '../../src/log/settle/output.ts'
 import { removeDue } from '../../src/log/settle/removals.ts'
 import { settle, type HandlePlace, type SettleResult } from '../../src/log/settle/settle.ts'
 import type { ShardLog } from '../../src/log/shard-log.ts'
@@ -68,7 +68,7 @@ export class LifeSettler {
   /** Of the process that is up. */
   #disk: InterruptibleDisk | null = null
   #manifest: Manifest = emptyManifest(0, 1)
-  #steps: Generator<undefined, SettleResult, undefined> | null = null
+  #steps: Generator<SettleStep, SettleResult, undefined> | null = null
   /** Slot files that were settled in this process, until they are found sealed again. */
   readonly #freed = new Set<string>()
 
@@ -128,7 +128,7 @@ export class LifeSettler {
     return false
   }
 
-  #step(steps: Generator<undefined, SettleResult, undefined>): SettleResult | null {
+  #step(steps: Generator<SettleStep, SettleResult, undefined>): SettleResult | null {
     try {
       const step = steps.next()
       return step.done === true ? step.value : null

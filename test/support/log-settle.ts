@@ -1,7 +1,7 @@
 /** Settling in tests: the same job as the settler thread runs, over any disk, to its end or to a step. */
 import type { Disk } from '../../src/disk/disk.ts'
 import { loadManifest } from '../../src/log/manifest-file.ts'
-import { SettleMemory } from '../../src/log/settle/output.ts'
+import { SettleMemory, type SettleStep } from '../../src/log/settle/output.ts'
 import type { SegmentSizes } from '../../src/log/settle/segment-writer.ts'
 import { settle, type SettleJob, type SettleResult } from '../../src/log/settle/settle.ts'
 import type { ShardLog } from '../../src/log/shard-log.ts'
@@ -20,7 +20,7 @@ export interface SettleOptions extends SettleChoices {
 }
 
 /** A job over the sealed slots of a log, as a generator. */
-export function* settleSteps(options: SettleOptions): Generator<undefined, SettleResult, undefined> {
+export function* settleSteps(options: SettleOptions): Generator<SettleStep, SettleResult, undefined> {
   const { disk, log, sizes } = options
   const place = { disk, dataDirectory: '/data', journalDirectory: testDirectory, memory, ...(sizes && { sizes }) }
   return yield* settle(place, loadManifest(disk, testDirectory, 0, 1), {

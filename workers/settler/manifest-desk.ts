@@ -75,7 +75,7 @@ export class ManifestDesk {
     const { shard } = place
     this.#memory ??= new SettleMemory()
     const before = this.#manifest(place)
-    const steps = settle({ ...place, disk: this.#disk, memory: this.#memory }, before, {
+    const steps = settle({ ...place, disk: this.#disk, memory: this.#memory, syncsLater: true }, before, {
       slots: wish.slots,
       placeOf: handle => placeOf(topics, handle),
       startOffsets: new Map(wish.startOffsets),
@@ -89,7 +89,7 @@ export class ManifestDesk {
         this.#report(before, step.value, systemClock.monotonicMs() - startMs)
         return
       }
-      await turn()
+      await (step.value ?? turn())
       if (!this.#isCancelled(shard)) continue
       // Ends the job where it stands: what it wrote is taken away.
       steps.return(undefined as never)

@@ -35,6 +35,7 @@ function readOnlyFile(file: DiskFile): DiskFile {
     close: () => file.close(),
     write: refuse,
     sync: refuse,
+    syncLater: refuse,
     truncate: refuse
   }
 }

@@ -12,6 +12,8 @@ import { packDirectory, packPath } from '../segment-files.ts'
 
 /** Of one write that bypasses the page cache (measured: 512 KiB to 1 MiB). */
 const STAGING_BYTES = 1024 * 1024
+/** Pack files kept open while a job reads them: an extent lies in a few of the newest. */
+const OPEN_PACKS_MAX = 16
 const segmentPoints: AppenderPoints = { read: 'segment.read', write: 'segment.write' }
 const packPoints: AppenderPoints = { read: 'pack.read', write: 'pack.write' }
 
@@ -27,6 +29,9 @@ export class SettleMemory {
   }
 }
 
+/** What a job waits for before it goes on; undefined: nothing, it only gives others a turn. */
+export type SettleStep = Promise<void> | undefined
+
 export class SettleOutput {
   readonly #disk: Disk
   readonly #dataDirectory: string
@@ -36,6 +41,8 @@ export class SettleOutput {
   readonly pack: number
   #packFile: DiskFile | null = null
   #logFile: DiskFile | null = null
+  /** Pack files that are read, oldest first. */
+  readonly #packs = new Map<number, DiskFile>()
   /** Paths made by this job, to be taken away if it fails. */
   readonly #made: string[] = []
   /** Directories whose names are to be synced before the commit; absolute. */
@@ -44,7 +51,18 @@ export class SettleOutput {
   isDirect = true
   writtenBytes = 0
 
-  constructor(disk: Disk, place: { dataDirectory: string; shard: number; pack: number }, memory: SettleMemory) {
+  /** Logs that are being synced off this thread. */
+  readonly #syncs: Promise<void>[] = []
+  #failure: unknown = null
+  readonly #syncsLater: boolean
+
+  /** @param place.syncsLater logs are synced off this thread: awaitSyncs() says when. */
+  constructor(
+    disk: Disk,
+    place: { dataDirectory: string; shard: number; pack: number; syncsLater?: boolean },
+    memory: SettleMemory
+  ) {
+    this.#syncsLater = place.syncsLater ?? false
     this.#disk = disk
     this.#dataDirectory = place.dataDirectory
     this.#shard = place.shard
@@ -98,9 +116,28 @@ export class SettleOutput {
     const length = this.#memory.log.finish()
     if (!file.isDirect) this.isDirect = false
     if (cuts) file.truncate('segment.truncate', length)
-    file.sync('segment.sync')
-    file.close()
     this.#logFile = null
+    if (this.#syncsLater) this.#syncLater(file)
+    else {
+      file.sync('segment.sync')
+      file.close()
+    }
+  }
+
+  #syncLater(file: DiskFile): void {
+    const end = (failure: unknown): void => {
+      this.#failure ??= failure
+      file.close()
+    }
+    this.#syncs.push(file.syncLater('segment.sync').then(() => end(null), end))
+  }
+
+  /** Waits until at most so many logs are still being synced. @throws DiskError if one was refused. */
+  *awaitSyncs(most: number): Generator<SettleStep, void, undefined> {
+    while (this.#syncs.length > most) {
+      yield this.#syncs.shift()
+      if (this.#failure !== null) throw this.#failure
+    }
   }
 
   /** Takes the log away that was begun new and got no byte. */
@@ -132,19 +169,28 @@ export class SettleOutput {
 
   /** Reads committed bytes of a pack file. */
   readPack(pack: number, target: Buffer, position: number): void {
-    const file = this.#disk.open('pack.open', this.#absolute(packPath(this.#shard, pack)))
-    try {
-      const read = file.read('pack.read', target, 0, target.length, position)
-      if (read !== target.length)
-        throw new DiskError('EIO', 'pack.read', `${file.path} ends before its committed length`)
-    } finally {
+    let file = this.#packs.get(pack)
+    if (file === undefined) {
+      file = this.#disk.open('pack.open', this.#absolute(packPath(this.#shard, pack)))
+      this.#packs.set(pack, file)
+      this.#closePacks(OPEN_PACKS_MAX)
+    }
+    const read = file.read('pack.read', target, 0, target.length, position)
+    if (read !== target.length) throw new DiskError('EIO', 'pack.read', `${file.path} ends before its committed length`)
+  }
+
+  /** Closes the pack files that were read, all but the `kept` newest. */
+  #closePacks(kept: number): void {
+    for (const [pack, file] of this.#packs) {
+      if (this.#packs.size <= kept) return
+      this.#packs.delete(pack)
       file.close()
     }
   }
 
   /** All that was written is durable on return, names included. */
   finish(): void {
-    assert(this.#logFile === null, 'the last log was ended')
+    assert(this.#logFile === null && this.#syncs.length === 0, 'all logs were ended and are synced')
     if (this.#packFile !== null) {
       this.#memory.pack.finish()
       if (!this.#packFile.isDirect) this.isDirect = false
@@ -152,6 +198,7 @@ export class SettleOutput {
       this.#packFile.close()
       this.#packFile = null
     }
+    this.#closePacks(0)
     for (const directory of this.#dirty) this.#disk.syncDirectory('segment.directory-sync', directory)
     this.#dirty.clear()
   }
@@ -166,6 +213,7 @@ export class SettleOutput {
         refused.push(error)
       }
     }
+    attempt(() => this.#closePacks(0))
     for (const file of [this.#logFile, this.#packFile]) if (file !== null) attempt(() => file.close())
     this.#logFile = null
     this.#packFile = null

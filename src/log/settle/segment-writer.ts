@@ -12,19 +12,19 @@ import { encodeOffsetIndex, encodeTimeIndex } from '../kafka-index.ts'
 import type { DamagedRange, Extent } from '../manifest.ts'
 import { BLOCK_ENTRY_BYTES, BlockBuilder, BlockTable } from '../segment-blocks.ts'
 import { segmentPath } from '../segment-files.ts'
-import type { SettleOutput } from './output.ts'
+import type { SettleOutput, SettleStep } from './output.ts'
 import { readPackedExtent, type PackedPiece } from './packed-extent.ts'
 import type { PartitionDraft, SegmentDraft } from './partition-draft.ts'
 import type { PlannedEntry } from './plan.ts'
 import { RunReader } from './run-reader.ts'
 
 export interface SegmentSizes {
-  /** From so many bytes on a segment has files of its own: below, their syncs would cost more than a second copy. */
+  /** From so many bytes on they go to the segment's own log: below, its sync would cost more than a second copy. */
   readonly ownBytesMin: number
   /** Bytes after which others get a turn. */
   readonly turnBytes: number
 }
-export const segmentSizes: SegmentSizes = { ownBytesMin: 512 * 1024, turnBytes: 1024 * 1024 }
+export const segmentSizes: SegmentSizes = { ownBytesMin: 128 * 1024, turnBytes: 1024 * 1024 }
 
 /** An extent whose block entries are not written yet. */
 type NewExtent = Omit<Extent, 'blocksPack' | 'blocksPosition'>
@@ -46,18 +46,18 @@ export class SegmentWriter {
   }
 
   /** Writes all runs of the partition, and completes the segments that are sealed. @throws DiskError */
-  *write(draft: PartitionDraft): Generator<undefined, void, undefined> {
+  *write(draft: PartitionDraft): Generator<SettleStep, void, undefined> {
     for (const segment of draft.segments) {
       const runs = segment.runs.filter(
         ({ entry }) => entry.kind === entryKinds.run && entry.nextOffset > draft.startOffset
       )
       for (const run of segment.runs) if (run.entry.kind !== entryKinds.run) this.quarantine(draft, run)
       const newBytes = runs.reduce((sum, { entry }) => sum + entry.bytes, 0)
-      const oldBytes = segment.extents.reduce((sum, extent) => sum + extent.bytes, 0)
-      const hasOwn = segment.extents.some(({ pack }) => pack === 0)
-      if (hasOwn || newBytes + oldBytes >= this.#sizes.ownBytesMin) {
-        if (runs.length > 0 || needsFiles(segment)) yield* this.#writeOwn(draft, segment, runs)
-      } else if (runs.length > 0) yield* this.#writePacked(draft, segment, runs)
+      // What lies in packs is always behind what lies in the log: it goes there together, with what is new.
+      const packedBytes = segment.extents.reduce((sum, { pack, bytes }) => sum + (pack === 0 ? 0 : bytes), 0)
+      const isEnough = newBytes + packedBytes >= this.#sizes.ownBytesMin
+      if (isEnough || needsFiles(segment, newBytes)) yield* this.#writeOwn(draft, segment, runs)
+      else if (runs.length > 0) yield* this.#writePacked(draft, segment, runs)
       segment.runs.length = 0
     }
   }
@@ -66,7 +66,7 @@ export class SegmentWriter {
     draft: PartitionDraft,
     segment: SegmentDraft,
     runs: readonly PlannedEntry[]
-  ): Generator<undefined, void, undefined> {
+  ): Generator<SettleStep, void, undefined> {
     const output = this.#output
     const position = output.packPosition
     this.#builder.reset()
@@ -81,7 +81,7 @@ export class SegmentWriter {
     draft: PartitionDraft,
     segment: SegmentDraft,
     runs: readonly PlannedEntry[]
-  ): Generator<undefined, void, undefined> {
+  ): Generator<SettleStep, void, undefined> {
     const output = this.#output
     const old = segment.extents.filter(({ pack }) => pack === 0)
     const packed = segment.extents.filter(({ pack }) => pack !== 0)
@@ -151,7 +151,7 @@ export class SegmentWriter {
     runs: readonly PlannedEntry[],
     position: number,
     append: (bytes: Buffer, start: number, end: number) => void
-  ): Generator<undefined, Pick<Extent, 'bytes' | 'baseOffset' | 'nextOffset' | 'blockCount'>, undefined> {
+  ): Generator<SettleStep, Pick<Extent, 'bytes' | 'baseOffset' | 'nextOffset' | 'blockCount'>, undefined> {
     const reader = this.#reader
     const before = this.#builder.count
     let bytes = 0
@@ -247,7 +247,7 @@ export class SegmentWriter {
     ]
   }
 
-  *#turn(bytes: number): Generator<undefined, void, undefined> {
+  *#turn(bytes: number): Generator<SettleStep, void, undefined> {
     this.#turnBytes += bytes
     if (this.#turnBytes < this.#sizes.turnBytes) return
     this.#turnBytes = 0
@@ -255,7 +255,8 @@ export class SegmentWriter {
   }
 }
 
-/** Sealed, with its own log whose blocks still lie in packs. */
-function needsFiles(segment: SegmentDraft): boolean {
-  return segment.isSealed && segment.extents.some(({ pack, blocksPack }) => pack === 0 && blocksPack !== 0)
+/** Sealed, with its own log, and something of it is not where it stays. */
+function needsFiles({ isSealed, extents }: SegmentDraft, newBytes: number): boolean {
+  if (!isSealed || !extents.some(({ pack }) => pack === 0)) return false
+  return newBytes > 0 || extents.some(({ pack, blocksPack }) => pack !== 0 || blocksPack !== 0)
 }

@@ -6,15 +6,20 @@
 import { DiskError, type Disk } from '../../disk/disk.ts'
 import { commitManifest } from '../manifest-file.ts'
 import type { FileRemoval, Manifest, ManifestPartition } from '../manifest.ts'
-import { SettleOutput, type SettleMemory } from './output.ts'
+import { SettleOutput, type SettleMemory, type SettleStep } from './output.ts'
 import { PartitionDraft } from './partition-draft.ts'
 import { planSettle, type SettlePlan, type SlotToSettle } from './plan.ts'
 import { unusedFiles } from './removals.ts'
 import { RunReader } from './run-reader.ts'
 import { SegmentWriter, type SegmentSizes } from './segment-writer.ts'
 
+/** Files synced at once: as many as a pool of four threads keeps busy. */
+const SYNCS_MAX = 8
+
 export interface SettlePlace {
   readonly disk: Disk
+  /** True: the caller waits for the promises that the job yields. Else each file is synced where it is ended. */
+  readonly syncsLater?: boolean
   /** Absolute. */
   readonly dataDirectory: string
   readonly journalDirectory: string
@@ -66,11 +71,12 @@ export function* settle(
   place: SettlePlace,
   manifest: Manifest,
   job: SettleJob
-): Generator<undefined, SettleResult, undefined> {
+): Generator<SettleStep, SettleResult, undefined> {
   const { settledSequence } = manifest
   const slots = job.slots.filter(({ sequence }) => sequence > settledSequence)
   const plan = planSettle(place.disk, place.journalDirectory, settledSequence, slots)
-  const at = { dataDirectory: place.dataDirectory, shard: manifest.shard, pack: manifest.nextPack }
+  const { dataDirectory, syncsLater = false } = place
+  const at = { dataDirectory, shard: manifest.shard, pack: manifest.nextPack, syncsLater }
   const output = new SettleOutput(place.disk, at, place.memory)
   const reader = new RunReader()
   const writer = new SegmentWriter(output, reader, manifest.shard, place.sizes)
@@ -104,11 +110,13 @@ export function* settle(
       draft.apply(entries)
       for (const run of draft.dropBeforeStart()) writer.quarantine(draft, run)
       yield* writer.write(draft)
+      yield* output.awaitSyncs(SYNCS_MAX)
       const partition = draft.finish(job.nowMs)
       partitions.set(handle, partition)
       changed.push(partition)
     }
     const hasPack = output.hasPack
+    yield* output.awaitSyncs(0)
     output.finish()
     yield
     if (wasCommitted) changed.splice(0, changed.length, ...partitions.values())

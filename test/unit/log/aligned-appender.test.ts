@@ -309,6 +309,7 @@ function readingZeros(file: DiskFile): DiskFile {
     },
     write: (point, source, start, end, position) => file.write(point, source, start, end, position),
     sync: point => file.sync(point),
+    syncLater: () => Promise.resolve(),
     sizeBytes: () => file.sizeBytes(),
     truncate: (point, sizeBytes) => file.truncate(point, sizeBytes),
     close: () => file.close()
