@@ -112,6 +112,7 @@ async function build(settings: Settings, logger: Logger, undo: Undo[]): Promise<
   // Its failure is met below; until then it must not count as unhandled.
   started.catch(() => undefined)
   const { http, es01, background, httpAddress, binaryAddress } = await listen(settings, logger, broker, undo)
+  logger.info({ httpAddress, binaryAddress }, 'listening; shards are starting')
   await started
   const stopSweeping = await keepProducers(producers, logger)
   undo.push(stopSweeping)

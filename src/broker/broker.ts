@@ -163,9 +163,14 @@ export class LocalBroker implements Broker {
 
   readiness(): Readiness {
     const durability = this.#options.flushEveryRecords === 1 ? 'synced' : 'deferred'
-    if (this.#isStopping) return { ready: false, message: 'shutting down', durability }
-    const problems = this.#options.engine.problems()
-    return { ready: problems.length === 0, message: problems.join('; ') || 'accepting traffic', durability }
+    if (this.#isStopping)
+      return { ready: false, status: 'stopping', progress: null, message: 'shutting down', durability }
+    const { engine } = this.#options
+    const problems = engine.problems()
+    const progress = engine.progress()
+    const message = problems.join('; ') || 'accepting traffic'
+    const status = problems.length === 0 ? 'ready' : progress === null ? 'unavailable' : 'starting'
+    return { ready: problems.length === 0, status, progress, message, durability }
   }
 
   /** From now on not ready: load balancers look elsewhere while requests in progress finish. */

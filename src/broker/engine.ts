@@ -72,4 +72,6 @@ export interface Engine {
   onDelivered(hook: () => void): void
   /** What keeps it from serving, one sentence each; empty when all is well. */
   problems(): string[]
+  /** Share of its start that is done, 0 to 1; null: nothing of it is starting. */
+  progress(): number | null
 }

@@ -162,6 +162,10 @@ export class LocalEngine implements Engine {
     return this.#shards.problems()
   }
 
+  progress(): number | null {
+    return this.#shards.progress()
+  }
+
   #describeOn(shard: number, topic: Topic, partitions: PartitionDescription[]): Promise<void> {
     return new Promise((resolve, reject) => {
       const request: PendingRequest = {

@@ -22,10 +22,12 @@ export type FaultError = (typeof faultErrors)[number]
  * error: nothing is done, then DiskError. short: half of a write's bytes are done, then DiskError.
  * kill: SIGKILL before the call. short-kill: half of a write's bytes, then SIGKILL. kill-after: SIGKILL once it is done.
  * bug: nothing is done, then BugError, as if an assertion of ours had failed there: it ends the thread, not the process.
+ * hold: the call waits while the file `while` is there, then is done: a disk as slow as a test needs it.
  */
 export type Fault =
   | { readonly kind: 'error' | 'short'; readonly code: FaultError }
   | { readonly kind: 'kill' | 'short-kill' | 'kill-after' | 'bug' }
+  | { readonly kind: 'hold'; readonly while: string }
 
 /** A fault at the calls firstCall…lastCall (both included, counted from 1) of one point. */
 export interface ArmedFault {
@@ -60,7 +62,7 @@ export class FaultPlan {
     return this.#calls.get(point) ?? 0
   }
 
-  /** True if a fault ends the process or the thread: a simulated disk plays errors of the disk alone. */
+  /** True if a fault ends or holds the process or the thread: a simulated disk plays errors of the disk alone. */
   hasKills(): boolean {
     return [...this.#armed.values()].flat().some(armed => !('code' in armed.fault))
   }
@@ -94,7 +96,7 @@ const itemPattern = /^([a-z.-]+):(\d+)(\+|-(\d+))?=(.+)$/
 /**
  * Reads a plan from one line, so that a crash test can hand it to a child process:
  * `point:call=fault`, separated by commas; a call is `3`, `3-5` or `3+` (from the third on).
- * A fault is an errno (`EIO`), `short-<errno>`, `kill`, `short-kill`, `kill-after` or `bug`.
+ * A fault is an errno (`EIO`), `short-<errno>`, `kill`, `short-kill`, `kill-after`, `bug` or `hold@<path>`.
  * Example: `group.sync:3=EIO,slot.rename:1=kill`.
  *
  * @throws Error naming the item that is wrong.
@@ -118,12 +120,13 @@ function parseItem(item: string): ArmedFault {
 
 function parseFault(item: string, name: string): Fault {
   if (name === 'kill' || name === 'short-kill' || name === 'kill-after' || name === 'bug') return { kind: name }
+  if (name.startsWith('hold@')) return { kind: 'hold', while: name.slice('hold@'.length) }
   const isShort = name.startsWith('short-')
   const errorName = isShort ? name.slice('short-'.length) : name
   const code = faultErrors.find(known => known === errorName)
   if (code === undefined) {
     throw new Error(
-      `fault '${item}': allowed are ${faultErrors.join(', ')}, short-<error>, kill, short-kill, kill-after, bug`
+      `fault '${item}': allowed are ${faultErrors.join(', ')}, short-<error>, kill, short-kill, kill-after, bug, hold@<path>`
     )
   }
   return { kind: isShort ? 'short' : 'error', code }

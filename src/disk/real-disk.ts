@@ -37,6 +37,8 @@ import type { FaultPoint } from './faults.ts'
 
 const FILE_MODE = 0o600
 const DIRECTORY_MODE = 0o700
+/** Between two looks of a call that a test holds. */
+const HOLD_LOOK_MS = 2
 /** Errors by which a file system says that it does not do O_DIRECT. Alignment, their other cause, is asserted. */
 const directRefusals: readonly unknown[] = ['EINVAL', 'ENOTSUP', 'EOPNOTSUPP']
 
@@ -313,8 +315,14 @@ function isSameFile(one: number, other: number): boolean {
   return a.ino === b.ino && a.dev === b.dev
 }
 
-function strike(faults: FaultPlan | null, point: FaultPoint): Fault | null {
-  return faults?.strike(point) ?? null
+/** Counts the call; one that is held waits here. @returns what else strikes it. */
+function strike(faults: FaultPlan | null, point: FaultPoint): Exclude<Fault, { kind: 'hold' }> | null {
+  const fault = faults?.strike(point) ?? null
+  if (fault?.kind !== 'hold') return fault
+  const bell = new Int32Array(new SharedArrayBuffer(4))
+  // Nobody rings: the wait is the pause between two looks.
+  while (existsSync(fault.while)) Atomics.wait(bell, 0, 0, HOLD_LOOK_MS)
+  return null
 }
 
 function performUnder<T>(fault: Fault | null, point: FaultPoint, path: string, action: () => T): T {

@@ -87,8 +87,16 @@ export interface JournalKnown {
   readonly decisions: Decisions
 }
 
+/** Hears how far the scan of a journal has come, of all that it has to look through; never goes back. */
+export type ScanListener = (doneBytes: number, totalBytes: number) => void
+
 /** Reads every slot file of the shard and says what counts. Changes nothing on disk, but removes half-filled files. */
-export function findSlots(disk: Disk, files: SlotFiles, known: JournalKnown): Findings {
+export function findSlots(
+  disk: Disk,
+  files: SlotFiles,
+  known: JournalKnown,
+  onScan: ScanListener = () => undefined
+): Findings {
   const slots = listSlots(disk, files, known)
   const lastSequence = checkChain(slots, known, files.directory)
   const { decisions } = known
@@ -102,21 +110,34 @@ export function findSlots(disk: Disk, files: SlotFiles, known: JournalKnown): Fi
   }
   if (decisions.isNews(slots.at(-1)?.header.sequence ?? known.settledSequence)) scan.cutHandles.push(0)
   let lastGroup = known.settledGroup
+  const totalBytes = slots.reduce((sum, slot) => sum + slot.sizeBytes, 0)
+  let doneBytes = 0
+  onScan(0, totalBytes)
   slots.forEach((slot, index) => {
     const next = slots[index + 1]
     slot.ordinal = files.register(slot.name)
-    const window = new SlotWindow(files.file(slot.ordinal), WINDOW_BYTES)
-    slot.sizeBytes = window.sizeBytes
+    const file = files.file(slot.ordinal)
+    const end = new SlotWindow(file, WINDOW_BYTES)
     // Groups above what the next slot says are dead; those of a slot before that one were cut by its own successor.
     // One behind a slot that is given up counts on that slot's groups as well.
     const isCountedOn = next?.header.sequence === slot.header.sequence + 1
     const endGroup = isCountedOn ? next.header.previousLastGroup : Number.MAX_SAFE_INTEGER
-    const footer = readFooter(window, slot.seed)
+    const footer = readFooter(end, slot.seed)
     if (footer !== null) takeFooter(slot, footer)
-    else scanSlot(window, slot, slot.header.previousLastGroup + 1, endGroup, scan)
+    else {
+      let scannedTo = 0
+      const window = new SlotWindow(file, WINDOW_BYTES, position => {
+        scannedTo = Math.max(scannedTo, position)
+        onScan(doneBytes + scannedTo, totalBytes)
+      })
+      scanSlot(window, slot, slot.header.previousLastGroup + 1, endGroup, scan)
+      scan.scannedBytes += window.scannedBytes
+    }
     scan.lastSynced = Math.max(scan.lastSynced, slot.header.previousLastGroup, footer === null ? 0 : slot.lastGroup)
     lastGroup = Math.max(lastGroup, slot.lastGroup, slot.header.previousLastGroup)
-    scan.scannedBytes += window.scannedBytes
+    scan.scannedBytes += end.scannedBytes
+    doneBytes += slot.sizeBytes
+    onScan(doneBytes, totalBytes)
   })
   const last = slots.at(-1)
   const inDoubt = last === undefined || last.isSealed ? [] : last.groups.filter(group => group.number > scan.lastSynced)
@@ -158,7 +179,7 @@ function listSlots(disk: Disk, files: SlotFiles, { shard, settledSequence, decis
     const isSettled = verdict.kind === 'header' && verdict.header.sequence <= settledSequence
     // Given up, and there after all: it is kept as it is.
     if (verdict.kind === 'header' && !isSettled && decisions.skipsSlot(verdict.header.sequence)) continue
-    if (verdict.kind === 'header' && !isSettled) slots.push(foundSlot(name, verdict.header, shard))
+    if (verdict.kind === 'header' && !isSettled) slots.push(foundSlot(name, verdict.header, shard, capacityBytes))
     else if (verdict.kind === 'damaged') {
       // It may be the newest slot, which no gap in the sequence would give away.
       throw new BrokerError('NOT_READY', {
@@ -173,7 +194,7 @@ function listSlots(disk: Disk, files: SlotFiles, { shard, settledSequence, decis
   return slots
 }
 
-function foundSlot(name: string, header: SlotHeader, shard: number): FoundSlot {
+function foundSlot(name: string, header: SlotHeader, shard: number, sizeBytes: number): FoundSlot {
   if (header.shard !== shard) {
     throw new BrokerError('NOT_READY', {
       problem: `journal file ${name} of shard ${shard} says it belongs to shard ${header.shard}`
@@ -184,7 +205,7 @@ function foundSlot(name: string, header: SlotHeader, shard: number): FoundSlot {
     header,
     seed: saltSeed(header.salt),
     ordinal: -1,
-    sizeBytes: 0,
+    sizeBytes,
     isSealed: false,
     groups: [],
     entries: [],

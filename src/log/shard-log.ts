@@ -18,7 +18,7 @@ import { LogTable } from './log-table.ts'
 import { loadManifest } from './manifest-file.ts'
 import type { ManifestPartition } from './manifest.ts'
 import type { PartitionLog } from './partition-log.ts'
-import { findSlots } from './recovery.ts'
+import { findSlots, type ScanListener } from './recovery.ts'
 import { replay } from './replay.ts'
 import type { SealedSlot } from './sealed-slots.ts'
 import { SegmentFiles } from './segment-files.ts'
@@ -45,6 +45,8 @@ export interface ShardLogOptions {
   readonly encodeMemory?: SharedArrayBuffer
   readonly clock: Clock
   readonly drawSalt: () => Buffer
+  /** Hears how far the scan at the opening has come. */
+  readonly onScan?: ScanListener
 }
 
 /** A start offset to be. */
@@ -107,7 +109,7 @@ export class ShardLog {
     makeJournalDirectory(options.disk, options.directory)
     const manifest = loadManifest(options.disk, options.directory, options.shard, options.placementEpoch)
     const decisions = readDecisions(options.disk, options.directory)
-    const findings = findSlots(options.disk, this.files, { ...options, ...manifest, decisions })
+    const findings = findSlots(options.disk, this.files, { ...options, ...manifest, decisions }, options.onScan)
     this.#receiveMs = findings.receiveMsMax
     this.table.recover(manifest)
     replay(findings, this.table)

@@ -39,14 +39,17 @@ export interface ScannedGroup {
 /** A window over a slot file: reads ahead in large pieces, grows to hold one group. */
 export class SlotWindow {
   readonly #file: DiskFile
+  readonly #onLoad: (endPosition: number) => void
   readonly sizeBytes: number
   #buffer: Buffer
   #start = 0
   #length = 0
   scannedBytes = 0
 
-  constructor(file: DiskFile, pieceBytes: number) {
+  /** @param onLoad hears after each piece read where it ends in the file. */
+  constructor(file: DiskFile, pieceBytes: number, onLoad: (endPosition: number) => void = () => undefined) {
     this.#file = file
+    this.#onLoad = onLoad
     this.sizeBytes = file.sizeBytes()
     this.#buffer = Buffer.allocUnsafeSlow(Math.min(pieceBytes, this.sizeBytes))
   }
@@ -65,6 +68,7 @@ export class SlotWindow {
     this.#start = position
     this.#length = this.#file.read('slot.read', this.#buffer, 0, length, position)
     this.scannedBytes += this.#length
+    this.#onLoad(position + this.#length)
   }
 }
 

@@ -142,6 +142,10 @@ export interface Broker {
 
 export interface Readiness {
   readonly ready: boolean
+  /** starting: it will be ready by itself. unavailable: part of it needs somebody, or is tried again now and then. */
+  readonly status: 'ready' | 'starting' | 'unavailable' | 'stopping'
+  /** Of a start, 0 to 1; null: nothing starts. */
+  readonly progress: number | null
   /** One sentence for people; what is missing when not ready. */
   readonly message: string
   /** 'synced' (an ack follows the sync) or 'deferred' (--flush-every-records above 1). */

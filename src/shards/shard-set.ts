@@ -15,6 +15,7 @@ import { openShard } from './open-shard.ts'
 import { ReplyDelivery } from './reply-delivery.ts'
 import { SettlerThread, type SettlerListener } from './settler-thread.ts'
 import { ShardLink, type LinkStart } from './shard-link.ts'
+import { describeStart, shareStarted, type StartingShard } from './start-progress.ts'
 
 /** Waits between restarts of a shard that keeps dying; after the last one it counts as down. */
 const RESTART_WAITS_MS = [0, 100, 400, 1600, 6400]
@@ -67,6 +68,7 @@ export interface ShardSetOptions {
 
 interface ShardState {
   link: ShardLink | null
+  isRecovered: boolean
   /** Recovered and all topics opened. */
   isReady: boolean
   startCount: number
@@ -94,6 +96,7 @@ export class ShardSet {
     this.#newestSlots = new Map(options.newestSlots)
     this.#states = Array.from({ length: options.shardCount }, () => ({
       link: null,
+      isRecovered: false,
       isReady: false,
       startCount: 0,
       deaths: 0,
@@ -164,13 +167,23 @@ export class ShardSet {
   problems(): string[] {
     return this.#states.flatMap((state, shard) => {
       if (state.red !== null) return [`shard ${shard} is down: ${state.red}`]
-      return state.isReady ? [] : [`shard ${shard} is recovering its log`]
+      return state.isReady ? [] : [describeStart(shard, startOf(state))]
     })
+  }
+
+  /** Share of the start that is done, 0 to 1; null: no shard is starting. */
+  progress(): number | null {
+    const shards = this.#states.filter(state => state.red === null)
+    const starting = shards.filter(state => !state.isReady).map(startOf)
+    return starting.length === 0 ? null : shareStarted(starting, shards.length)
   }
 
   /** What a request hears for which link() has none. Nothing of it was written. */
   refusal(shard: number): BrokerError {
     const { red } = this.#state(shard)
+    if (red === null && !this.#hasStarted) {
+      return new BrokerError('NOT_READY', { problem: describeStart(shard, startOf(this.#state(shard))) })
+    }
     if (red === null) return new BrokerError('SHARD_DOWN', { shard })
     return new BrokerError('NOT_READY', { problem: `shard ${shard} is down: ${red}` })
   }
@@ -271,6 +284,7 @@ export class ShardSet {
         onEvent: event => {
           if (event.kind !== 'recovered') return this.#handleEvent(shard, event)
           logger.info({ shard, ...event.report }, 'shard recovered its log')
+          state.isRecovered = true
           this.#openTopics(state, link).then(resolve, reject)
         },
         onExit: cause => {
@@ -279,6 +293,7 @@ export class ShardSet {
         }
       })
       state.link = link
+      state.isRecovered = false
       state.startedAtMs = performance.now()
       // Raises the asleep flag over the new ring: its first reply must ring.
       this.#delivery.deliver()
@@ -369,6 +384,10 @@ export class ShardSet {
     assert(state !== undefined, 'a shard that exists')
     return state
   }
+}
+
+function startOf({ link, isRecovered }: ShardState): StartingShard {
+  return { isRunning: link !== null, isRecovered, scan: link?.scan ?? { doneBytes: 0, totalBytes: 0 } }
 }
 
 function isShardLoss(error: unknown): boolean {

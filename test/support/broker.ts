@@ -75,6 +75,8 @@ export async function startBroker(t: TestContext, options: BrokerOptions = {}): 
 
 export interface SpawnOptions extends BrokerOptions {
   readonly env?: Readonly<Record<string, string>>
+  /** Resolve when it listens, while its shards start. */
+  readonly untilListening?: boolean
 }
 
 export interface SpawnedBroker {
@@ -93,7 +95,7 @@ export interface SpawnedBroker {
   kill(signal: NodeJS.Signals): Promise<{ code: number | null; signal: NodeJS.Signals | null }>
 }
 
-/** A broker as a child process of its own, ready. */
+/** A broker as a child process of its own, ready unless asked otherwise. */
 export async function spawnBroker(t: TestContext, options: SpawnOptions = {}): Promise<SpawnedBroker> {
   const dataDir = options.dataDir ?? temporaryDirectory(t)
   const flags = { ...testFlags, '--data-dir': dataDir, ...variantFlags(options.variant), ...options.flags }
@@ -105,7 +107,8 @@ export async function spawnBroker(t: TestContext, options: SpawnOptions = {}): P
   })
   atEnd(t, () => end(child))
   const log = new LogLines(child)
-  const ready = await log.waitFor(line => line['msg'] === 'ready', 20_000)
+  const message = options.untilListening === true ? 'listening; shards are starting' : 'ready'
+  const ready = await log.waitFor(line => line['msg'] === message, 20_000)
   return {
     url: `http://${String(ready['httpAddress'])}`,
     es01: parseAddress(String(ready['binaryAddress'])),

@@ -39,7 +39,11 @@ function runShard(start: ShardStart): void {
     encodeBufferBytes: rings.encoded.byteLength,
     encodeMemory: rings.encoded,
     clock: systemClock,
-    drawSalt: () => randomBytes(8)
+    drawSalt: () => randomBytes(8),
+    onScan: (doneBytes, totalBytes) => {
+      counters[counterIndex.scannedBytes] = doneBytes
+      counters[counterIndex.scanBytes] = totalBytes
+    }
   })
   counters[counterIndex.quarantinedRuns] = log.report.quarantinedRuns
   replies.event({ kind: 'recovered', report: log.report })

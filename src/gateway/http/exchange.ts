@@ -15,7 +15,7 @@ import type { BodyLimit } from './body.ts'
 import { isTooLongToDrain } from './engine.ts'
 import type { Reply, RequestHead } from './engine.ts'
 import { JSON_TYPE } from './failures.ts'
-import type { Failures } from './failures.ts'
+import type { Failures, RefusalOptions } from './failures.ts'
 import type { ScanOrder } from './scan-order.ts'
 import type { WaitLine } from './wait-line.ts'
 
@@ -82,14 +82,14 @@ export class Exchange {
     this.reply.send({ status, contentType: null }, EMPTY)
   }
 
-  /** Answers with an error, whatever was thrown. @param mustClose the body is not read to its end. */
-  refuse(error: unknown, mustClose = false): void {
-    this.services.failures.answer(this.head, this.reply, error, mustClose)
+  /** Answers with an error, whatever was thrown. */
+  refuse(error: unknown, how: RefusalOptions = {}): void {
+    this.services.failures.answer(this.head, this.reply, error, how)
   }
 
   /** Answers with an error before the body was read. */
   refuseEarly(error: unknown): void {
-    this.refuse(error, isTooLongToDrain(this.head))
+    this.refuse(error, { mustClose: isTooLongToDrain(this.head) })
   }
 
   /** Runs a step; what it throws becomes the answer. */

@@ -14,9 +14,23 @@ export const JSON_TYPE = 'application/json'
 
 const RETRY_AFTER = ['retry-after', '1'] as const
 
-function bodyOf(code: ErrorCode, text: string, written: string, requestId: string | null): Buffer {
+/** What of a refusal is not the error's. */
+export interface RefusalOptions {
+  /** The body is not read to its end: the connection cannot go on. */
+  readonly mustClose?: boolean
+  /** Fields beside those of every error. */
+  readonly report?: Readonly<Record<string, string | number>>
+}
+
+function bodyOf(
+  code: ErrorCode,
+  text: string,
+  written: string,
+  requestId: string | null,
+  report: RefusalOptions['report'] = {}
+): Buffer {
   const { retry } = errorTable[code]
-  const fields = { error: text, code, retry, written }
+  const fields = { ...report, error: text, code, retry, written }
   return Buffer.from(JSON.stringify(requestId === null ? fields : { ...fields, request_id: requestId }))
 }
 
@@ -34,9 +48,8 @@ export class Failures {
 
   /**
    * Answers with an error of whatever kind: a BrokerError by its table, anything else as a bug.
-   * @param mustClose the body is not read to its end: the connection cannot go on.
    */
-  answer(head: RequestHead, reply: Reply, error: unknown, mustClose: boolean): void {
+  answer(head: RequestHead, reply: Reply, error: unknown, { mustClose = false, report }: RefusalOptions = {}): void {
     const refusal = error instanceof BrokerError ? error : new BrokerError('INTERNAL', {}, { cause: error })
     const { http } = refusal.spec
     if (reply.isAnswered && !reply.isClosed) {
@@ -52,7 +65,7 @@ export class Failures {
     const headers: (readonly [string, string])[] = []
     if (http === 503) headers.push(RETRY_AFTER)
     if (refusal.code === 'METHOD_NOT_ALLOWED') headers.push(['allow', String(refusal.details['allow'])])
-    const body = bodyOf(refusal.code, refusal.message, refusal.written, null)
+    const body = bodyOf(refusal.code, refusal.message, refusal.written, null, report)
     reply.send({ status: http, contentType: JSON_TYPE, headers, mustClose }, body)
   }
 

@@ -68,7 +68,7 @@ class ProduceExchange implements BodyConsumer, ProduceCaller, ReplyWatcher, Step
   }
 
   onBodyRefused(error: BrokerError, mustClose: boolean): void {
-    this.#exchange.refuse(error, mustClose)
+    this.#exchange.refuse(error, { mustClose })
   }
 
   /**

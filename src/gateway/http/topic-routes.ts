@@ -33,7 +33,7 @@ class JsonBody implements BodyConsumer, ReplyWatcher {
   }
 
   onBodyRefused(error: BrokerError, mustClose: boolean): void {
-    this.#exchange.refuse(error, mustClose)
+    this.#exchange.refuse(error, { mustClose })
   }
 
   onReplyClosed(): void {
@@ -96,12 +96,16 @@ export function healthz(exchange: Exchange): null {
 }
 
 /**
- * `GET /readyz`: 200 once everything is served, 503 with what is missing. Where acknowledgements may precede the sync
+ * `GET /readyz`: 200 once everything is served, 503 with what is missing, and how far a start has come. Where acknowledgements may precede the sync
  * (--flush-every-records above 1) it says so (durability W10).
  */
 export function readyz(exchange: Exchange): null {
-  const { ready, message, durability } = exchange.services.broker.readiness()
-  if (!ready) throw new BrokerError('NOT_READY', { problem: message })
+  const { ready, status, progress, message, durability } = exchange.services.broker.readiness()
+  if (!ready) {
+    const report = progress === null ? { status, message } : { status, message, progress }
+    exchange.refuse(new BrokerError('NOT_READY', { problem: message }), { report })
+    return null
+  }
   const answer = { status: 'ready', message: 'accepting traffic' }
   exchange.sendJson(200, JSON.stringify(durability === 'synced' ? answer : { ...answer, durability }))
   return null

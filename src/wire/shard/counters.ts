@@ -21,6 +21,8 @@ export const shardCounters = [
   'slotsUnfilled',
   'loopTurns',
   'waits',
+  'scannedBytes',
+  'scanBytes',
   'diskFull',
   'quarantinedRuns',
   'unsettledBytes',
@@ -48,6 +50,12 @@ export const counterIndex = Object.fromEntries(shardCounters.map((name, index) =
 
 export function createCounters(): SharedArrayBuffer {
   return new SharedArrayBuffer(shardCounters.length * 8)
+}
+
+/** How much of its journal a shard that starts has looked through, and of how much. */
+export function readScan(shared: SharedArrayBuffer): { readonly doneBytes: number; readonly totalBytes: number } {
+  const values = new Float64Array(shared)
+  return { doneBytes: values[counterIndex.scannedBytes] ?? 0, totalBytes: values[counterIndex.scanBytes] ?? 0 }
 }
 
 /** A snapshot of all counters. */

@@ -10,6 +10,7 @@ import type {
   ProduceCaller,
   ReadCaller,
   ReadRequest,
+  Readiness,
   RecordSource,
   SubmitOutcome
 } from '../../../../src/model/requests.ts'
@@ -216,8 +217,8 @@ export class FakeBroker implements Broker {
     return this.partitionCounts.size
   }
 
-  readiness(): { ready: boolean; message: string; durability: 'synced' } {
-    return { ready: true, message: 'ready', durability: 'synced' }
+  readiness(): Readiness {
+    return { ready: true, status: 'ready', progress: null, message: 'ready', durability: 'synced' }
   }
 
   #admits(): boolean {

@@ -84,14 +84,17 @@ function refusalCases(engine: EngineName): void {
 
   test('before the broker is ready only its health is served', async t => {
     const { broker, send } = await startGateway(t, engine)
-    broker.ready = { ready: false, message: 'shard 1 is recovering', durability: 'synced' }
+    const message = 'shard 1 is recovering'
+    broker.ready = { ready: false, status: 'starting', progress: 0.25, message, durability: 'synced' }
     assert.equal((await send('GET', '/healthz')).text, '{"status":"ok","topics_count":0}')
     for (const path of ['/readyz', '/topics', '/topics/t/consume', '/nope']) {
       const answer = await send('GET', path)
       assertError(answer, 503, 'NOT_READY', /shard 1 is recovering/)
       assert.equal(answer.headers['retry-after'], '1')
     }
-    broker.ready = { ready: true, message: '', durability: 'synced' }
+    const { status, progress } = JSON.parse((await send('GET', '/readyz')).text) as Record<string, unknown>
+    assert.deepEqual([status, progress], ['starting', 0.25])
+    broker.ready = { ready: true, status: 'ready', progress: null, message: '', durability: 'synced' }
     assert.equal((await send('GET', '/readyz')).text, '{"status":"ready","message":"accepting traffic"}')
   })
 

@@ -57,7 +57,13 @@ function jsonOf(record: StoredRecord, partition: number, offset: number, encodin
 
 export class FakeBroker implements Broker {
   readonly producers: ProducerDescription[] = []
-  ready: Readiness = { ready: true, message: 'accepting traffic', durability: 'synced' }
+  ready: Readiness = {
+    ready: true,
+    status: 'ready',
+    progress: null,
+    message: 'accepting traffic',
+    durability: 'synced'
+  }
   /** While true every submit finds the rings full. */
   areRingsFull = false
   /** While true answers wait for flush(). */

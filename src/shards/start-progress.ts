@@ -1,0 +1,43 @@
+/**
+ * How far the start of a shard has come: in words for people, and as a share for those who draw a bar. Pure; main thread.
+ *
+ *   not asked yet → scanning its journal (bytes counted by the shard) → making safe what it found → opening its topics
+ */
+
+/** A shard that is not ready, and not down for good. */
+export interface StartingShard {
+  /** Its thread runs. */
+  readonly isRunning: boolean
+  /** It has recovered its log. */
+  readonly isRecovered: boolean
+  /** Of its journal: counted by the shard itself, both 0 before it knows. */
+  readonly scan: { readonly doneBytes: number; readonly totalBytes: number }
+}
+
+const MIB = 1024 * 1024
+
+/** `shard 0: scanning its journal, 45 of 128 MiB` */
+export function describeStart(shard: number, { isRunning, isRecovered, scan }: StartingShard): string {
+  if (!isRunning) return `shard ${shard}: waiting to start`
+  if (isRecovered) return `shard ${shard}: opening its topics`
+  const { doneBytes, totalBytes } = scan
+  if (doneBytes < totalBytes) {
+    return `shard ${shard}: scanning its journal, ${Math.floor(doneBytes / MIB)} of ${Math.ceil(totalBytes / MIB)} MiB`
+  }
+  return totalBytes === 0 ? `shard ${shard}: opening its journal` : `shard ${shard}: making its last groups safe`
+}
+
+/**
+ * Share of the start that is done, 0 to 1. Every shard counts alike: they scan at the same time.
+ * @param starting those that are not ready. @param count of all that start or are ready.
+ */
+export function shareStarted(starting: readonly StartingShard[], count: number): number {
+  const done = starting.reduce((sum, shard) => sum + shareOf(shard), count - starting.length)
+  return count === 0 ? 1 : Math.round((done / count) * 1000) / 1000
+}
+
+/** The scan is all but the last tenth. */
+function shareOf({ isRecovered, scan }: StartingShard): number {
+  if (isRecovered) return 0.95
+  return scan.totalBytes === 0 ? 0 : 0.9 * (scan.doneBytes / scan.totalBytes)
+}
