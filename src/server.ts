@@ -3,7 +3,6 @@
  * takes it down in the reverse order. Main thread.
  */
 import { availableParallelism } from 'node:os'
-import { existsSync, readdirSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { BackgroundJobs, MaintenanceJobs } from './background/jobs.ts'
 import { BackgroundPool } from './background/pool.ts'
@@ -22,10 +21,13 @@ import { defaultShardCount } from './config/shards.ts'
 import { Catalog } from './control/catalog.ts'
 import { ChangeTurns } from './control/change-turns.ts'
 import { ProducerTable } from './control/producer-table.ts'
+import type { TopicDefaults } from './control/topic-decisions.ts'
 import { FreeSpace } from './disk/free-space.ts'
 import { createEs01Gateway, type Es01Gateway } from './gateway/es01/gateway.ts'
 import { createHttpGateway, type HttpGateway } from './gateway/http/gateway.ts'
+import { journalPath } from './log/shard-place.ts'
 import { limits } from './model/limits.ts'
+import { PlacementOfShards, type PlacementParts } from './placement.ts'
 import { ShardSet } from './shards/shard-set.ts'
 import { openStore } from './store/store-client.ts'
 import type { Store } from './store/store.ts'
@@ -84,31 +86,29 @@ async function build(settings: Settings, logger: Logger, undo: Undo[]): Promise<
   const catalog = new Catalog(store.image)
   const table = new ProducerTable(store.image)
   const firstStart = store.image.shardCount === null
-  const shardCount = await placeShards(settings, catalog, store, dataDir)
+  const placement = placeShards({ catalog, store, dataDirectory: dataDir, logger }, settings)
+  const { shardCount } = placement
+  undo.push(() => placement.stop())
 
   const open = new OpenTopics()
   for (const topic of catalog.topics) open.set(topic)
-  const shards = buildShards({ settings, logger, store, catalog, table, open, dataDir, shardCount })
+  const shards = buildShards({ settings, logger, store, catalog, table, open, dataDir, placement })
   undo.push(() => shards.stop())
   // A share of the request memory, so that a few large frames leave room for the many small ones.
   const oversized = new ByteBudget(Math.floor(settings.requestMemoryBytes / limits.movedFrameShare))
   const engine = new LocalEngine(shards, open, oversized)
   const producerParts = { table, store, engine, clock: systemClock, logger }
   const { idempotent, producers } = buildProducers(producerParts, catalog, settings)
-  const defaults = {
-    segmentBytes: settings.segmentBytes,
-    tombstoneRetentionMs: settings.defaultTombstoneRetentionMs,
-    partitioner: 'fnv1a'
-  } as const
-  const topicParts = { catalog, turns: new ChangeTurns(), store, engine, defaults }
+  const topicParts = { catalog, turns: new ChangeTurns(), store, engine, defaults: topicDefaults(settings) }
   const space = buildSpace(settings, dataDir, shardCount, logger)
   await space.start()
   undo.push(() => Promise.resolve(space.stop()))
   const { compaction, maintenance } = buildCompaction({ settings, logger, catalog, shards, dataDir, space })
   undo.push(() => maintenance.close())
-  const broker = new LocalBroker({ ...settings, ...topicParts, idempotent, producers, compaction, space })
+  const parts = { ...topicParts, idempotent, producers, compaction, space, preparation: placement }
+  const broker = new LocalBroker({ ...settings, ...parts })
 
-  const started = shards.start()
+  const started = placement.prepare().then(() => shards.start())
   // Its failure is met below; until then it must not count as unhandled.
   started.catch(() => undefined)
   const { http, es01, background, httpAddress, binaryAddress } = await listen(settings, logger, broker, undo)
@@ -155,21 +155,22 @@ interface ShardParts {
   readonly table: ProducerTable
   readonly open: OpenTopics
   readonly dataDir: string
-  readonly shardCount: number
+  readonly placement: PlacementOfShards
 }
 
-function buildShards({ settings, logger, store, catalog, table, open, dataDir, shardCount }: ShardParts): ShardSet {
+function buildShards({ settings, logger, store, catalog, table, open, dataDir, placement }: ShardParts): ShardSet {
+  const { shardCount, epoch: placementEpoch } = placement
   return new ShardSet({
     shardCount,
-    placementEpoch: catalog.placement.epoch,
+    placementEpoch,
     dataDirectory: dataDir,
     openFilesMax: Math.max(1, Math.floor(openFilesMax(settings, descriptorLimit()) / shardCount)),
-    directoryOf: shard => `${dataDir}/journal/${String(shard).padStart(3, '0')}`,
+    directoryOf: shard => `${dataDir}/${journalPath({ shard, placementEpoch })}`,
     settings: { ...settings, settling: settlingOf(settings, dataDir, shardCount) },
     faultsOf: armedFaults(process.env['MILLRACE_FAULTS']),
-    settlerFaults: settlerFaults(process.env['MILLRACE_FAULTS']),
+    settlerFaults: threadFaults(process.env['MILLRACE_FAULTS'], 'settler'),
     topicPlaces: () => topicPlaces(catalog),
-    newestSlots: new Map(store.image.newestSlots.map(({ shard, sequence }) => [shard, sequence])),
+    newestSlots: placement.newestSlots,
     onSlotOpened: (shard, sequence) => {
       store.commit([{ kind: 'slot-opened', shard, sequence }]).catch((error: unknown) => {
         // Kept so that a lost file is noticed at a later start: a broker goes on without it.
@@ -215,6 +216,11 @@ function buildCompaction({
   return { compaction, maintenance }
 }
 
+/** What a topic gets that does not say otherwise. */
+function topicDefaults({ segmentBytes, defaultTombstoneRetentionMs: tombstoneRetentionMs }: Settings): TopicDefaults {
+  return { segmentBytes, tombstoneRetentionMs, partitioner: 'fnv1a' }
+}
+
 function buildProducers(
   parts: Omit<IdempotentParts, 'held'>,
   catalog: Catalog,
@@ -238,27 +244,16 @@ async function keepProducers(producers: ProducerCommands, logger: Logger): Promi
   }
 }
 
-/** The shard count of the directory; chosen and stored at the first start (durability V7). */
-async function placeShards(settings: Settings, catalog: Catalog, store: Store, dataDir: string): Promise<number> {
-  const stored = catalog.placement.shardCount
-  if (stored === null) {
-    // The journal is made after this is stored: one without it means that the store was lost, and with it all names.
-    if (hasSlots(`${dataDir}/journal`)) {
-      throw new Error(`${dataDir} has a journal but its store.db is new: bring back the store.db that belongs to it`)
-    }
-    const shardCount = settings.shards ?? defaultShardCount()
-    const change = { kind: 'placement', shardCount, epoch: 1 } as const
-    await store.commit([change])
-    catalog.apply(change)
-    return shardCount
-  }
-  if (settings.shards !== null && settings.shards !== stored) {
-    throw new Error(
-      `shards is ${settings.shards}, but the data directory was made with ${stored}: changing the count is not available ` +
-        `in this version; set shards to ${stored} or leave it out`
-    )
-  }
-  return stored
+type PlacementPlace = Pick<PlacementParts, 'catalog' | 'store' | 'dataDirectory' | 'logger'>
+
+function placeShards(place: PlacementPlace, settings: Settings): PlacementOfShards {
+  return new PlacementOfShards({
+    ...place,
+    wanted: settings.shards,
+    initial: defaultShardCount(),
+    topicPlaces: () => topicPlaces(place.catalog),
+    faultsOf: task => threadFaults(process.env['MILLRACE_FAULTS'], task)
+  })
 }
 
 function buildSpace(settings: Settings, directory: string, shardCount: number, logger: Logger): FreeSpace {
@@ -282,13 +277,6 @@ function topicPlaces(catalog: Catalog): TopicPlace[] {
     return { firstHandle, partitionCount, directory: null }
   })
   return [...live, ...deleted].sort((a, b) => a.firstHandle - b.firstHandle)
-}
-
-/** True if a shard's journal below that directory has a slot file. */
-function hasSlots(journal: string): boolean {
-  if (!existsSync(journal)) return false
-  const shards = readdirSync(journal, { withFileTypes: true }).filter(entry => entry.isDirectory())
-  return shards.some(shard => readdirSync(`${journal}/${shard.name}`).some(name => name.endsWith('.slot')))
 }
 
 interface Listening {
@@ -346,8 +334,8 @@ function armedFaults(text: string | undefined): (shard: number, isFirst: boolean
   return (shard, isFirst) => (isFirst ? first.get(shard) : undefined) ?? each.get(shard) ?? null
 }
 
-/** `settler/<plan>`: faults of the settler thread, in its first life. */
-function settlerFaults(text: string | undefined): string | null {
-  const item = (text ?? '').split(';').find(part => part.startsWith('settler/'))
-  return item === undefined ? null : item.slice('settler/'.length)
+/** `<thread>/<plan>`: faults of the settler thread in its first life, of a change of shards, of removing what it left. */
+function threadFaults(text: string | undefined, thread: 'settler' | 'change' | 'remove'): string | null {
+  const item = (text ?? '').split(';').find(part => part.startsWith(`${thread}/`))
+  return item === undefined ? null : item.slice(thread.length + 1)
 }

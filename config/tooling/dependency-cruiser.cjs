@@ -32,10 +32,13 @@ const layers = {
     'workers/store/schema\\.ts'
   ],
   'src/server\\.ts': ['src'],
+  // Part of the composition: it ties store, catalog and thread together.
+  'src/placement\\.ts': [...below, 'src/control', 'src/store', 'src/shards'],
   'src/main\\.ts': ['src/cli'],
   'src/bin\\.js': [],
   'workers/shard': [...below, 'src/ring', 'src/log', 'src/disk'],
   'workers/store': [...below, 'src/control', 'src/store'],
+  'workers/placement': [...below, 'src/disk', 'src/log'],
   'workers/settler': [...below, 'src/disk', 'src/log'],
   'workers/background': [...below, 'src/background', 'src/log', 'src/disk', 'src/cold'],
   'native-free-bench': [...below, 'src/client'],

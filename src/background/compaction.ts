@@ -4,6 +4,7 @@ export interface CompactPartitionValue {
   /** Absolute. */
   readonly dataDirectory: string
   readonly shard: number
+  readonly placementEpoch: number
   /** A partition of the manifest, packed. */
   readonly partition: Uint8Array
   /** Null: tombstones are never dropped. */

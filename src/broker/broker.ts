@@ -11,6 +11,7 @@ import type {
   ReadCaller,
   ReadRequest,
   Readiness,
+  StartReport,
   RecordSource,
   SubmitOutcome
 } from '../model/requests.ts'
@@ -30,11 +31,23 @@ export interface BrokerOptions extends Omit<TopicParts, 'onDeleted'> {
   readonly compaction: { runAll(): Promise<void> }
   /** True while the disk has no room for more records. */
   readonly space: { readonly isLow: boolean }
+  /** What comes before the engine starts. */
+  readonly preparation: Preparation
   readonly maxRecordBytes: number
   readonly flushEveryRecords: number
 }
 
+/** What must be done before the engine starts. */
+export interface Preparation {
+  /** True if there is something that takes its time. */
+  readonly isChange: boolean
+  /** The step under way; null: it is done. */
+  report(): StartReport | null
+}
+
 const nothing = Buffer.alloc(0)
+/** Of a start that has something to prepare: the engine's own start is the rest. */
+const PREPARATION_SHARE = 0.9
 /** The key id of every caller while there are no keys. */
 const ANONYMOUS = 'anonymous'
 
@@ -165,9 +178,16 @@ export class LocalBroker implements Broker {
     const durability = this.#options.flushEveryRecords === 1 ? 'synced' : 'deferred'
     if (this.#isStopping)
       return { ready: false, status: 'stopping', progress: null, message: 'shutting down', durability }
-    const { engine } = this.#options
+    const { engine, preparation } = this.#options
+    const step = preparation.report()
+    if (step !== null) {
+      const progress = shareOf(PREPARATION_SHARE * step.progress)
+      return { ready: false, status: 'starting', progress, message: step.message, durability }
+    }
     const problems = engine.problems()
-    const progress = engine.progress()
+    const started = engine.progress()
+    const before = preparation.isChange ? PREPARATION_SHARE : 0
+    const progress = started === null ? null : shareOf(before + (1 - before) * started)
     const message = problems.join('; ') || 'accepting traffic'
     const status = problems.length === 0 ? 'ready' : progress === null ? 'unavailable' : 'starting'
     return { ready: problems.length === 0, status, progress, message, durability }
@@ -200,4 +220,8 @@ export class LocalBroker implements Broker {
     queueMicrotask(() => caller.onReadFailed(error))
     return submitOutcomes.taken
   }
+}
+
+function shareOf(share: number): number {
+  return Math.round(share * 1000) / 1000
 }

@@ -144,7 +144,9 @@ export class Compaction {
     }
     const nowMs = clock.nowMs()
     const segmentBytes = Math.min(topic.config.segment_bytes, limits.segmentBytesHard)
-    const value = { dataDirectory, shard, partition, tombstoneRetentionMs, segmentBytes, mapBytes, nowMs }
+    const { placementEpoch } = shards
+    const place = { dataDirectory, shard, placementEpoch }
+    const value = { ...place, partition, tombstoneRetentionMs, segmentBytes, mapBytes, nowMs }
     const result = await pool.run('compactPartition', value)
     this.counts.partitions++
     this.counts.bytesRead += result.bytesRead

@@ -12,7 +12,9 @@ export const logSettings = {
     group: 'The log',
     kind: optional(integer({ min: 1, max: 1023 }, 'threads'), 'auto'),
     fallback: null,
-    text: 'Threads that own the partitions; auto is what the data directory was made with, or one per core less one'
+    text:
+      'Threads that own the partitions; auto is what the data directory has, or one per core less one; ' +
+      'another number changes it at the start'
   },
   segmentBytes: {
     flag: '--segment-bytes',

@@ -10,14 +10,7 @@
 import { assert, unreachable } from '../base/assert.ts'
 import type { TopicId } from '../model/ids.ts'
 import type { Topic } from '../model/topic.ts'
-import type { CatalogChange, StoreImage, Tombstone } from './store-image.ts'
-
-/** Where the partitions live (durability V7). */
-export interface Placement {
-  /** null until the first start has chosen. */
-  readonly shardCount: number | null
-  readonly epoch: number
-}
+import type { CatalogChange, Placement, StoreImage, Tombstone } from './store-image.ts'
 
 /** What a handle means. unknown: neither live nor a tombstone; its data is kept and reported (durability V4). */
 export type HandleMeaning =
@@ -45,7 +38,12 @@ export class Catalog {
 
   constructor(image: StoreImage) {
     this.directoryId = image.directoryId
-    this.#placement = { shardCount: image.shardCount, epoch: image.placementEpoch }
+    this.#placement = {
+      shardCount: image.shardCount,
+      epoch: image.placementEpoch,
+      nextShardCount: image.nextShardCount,
+      previousShardCount: image.previousShardCount
+    }
     this.#nextTopicId = image.nextTopicId
     this.#nextHandle = image.nextHandle
     for (const topic of image.topics) this.#add(topic)
@@ -143,7 +141,12 @@ export class Catalog {
     if (name !== null) assert(this.#inFlight.delete(name), 'only a reserved change is applied')
     switch (change.kind) {
       case 'placement':
-        this.#placement = { shardCount: change.shardCount, epoch: change.epoch }
+        this.#placement = {
+          shardCount: change.shardCount,
+          epoch: change.epoch,
+          nextShardCount: change.nextShardCount ?? null,
+          previousShardCount: change.previousShardCount ?? null
+        }
         return
       case 'slot-opened':
         // Kept for the next start alone.

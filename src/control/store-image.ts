@@ -17,6 +17,23 @@ export interface NewestSlot {
   readonly sequence: number
 }
 
+/**
+ * Where the partitions live (durability V7). Handles go to shard `handle % shardCount`; a change of the count begins a new
+ * epoch, whose files lie beside those of the old one.
+ *
+ *   stable(n, e) ─▶ draining(n → m, e) ─▶ clearing(m, e + 1, left n) ─▶ stable(m, e + 1)
+ *                          └─▶ stable(n, e)   given up
+ */
+export interface Placement {
+  /** null until the first start has chosen. */
+  readonly shardCount: number | null
+  readonly epoch: number
+  /** The count that is being changed to: nothing of it counts yet. null: none. */
+  readonly nextShardCount: number | null
+  /** The count of the epoch before, whose files are to be removed. null: none are. */
+  readonly previousShardCount: number | null
+}
+
 /** What the store held when it was opened. */
 export interface StoreImage {
   /** Random, made with the directory: hex, 32 digits. */
@@ -24,6 +41,8 @@ export interface StoreImage {
   /** Shards that own partitions (durability V7); null in a new directory. */
   readonly shardCount: number | null
   readonly placementEpoch: number
+  readonly nextShardCount: number | null
+  readonly previousShardCount: number | null
   readonly topics: readonly Topic[]
   readonly tombstones: readonly Tombstone[]
   /** By shard: sequence of the newest journal slot known to be durable. A start that finds less is missing slots (V2). */
@@ -37,7 +56,15 @@ export interface StoreImage {
 
 /** A change of the catalog: placement, journals, topics. */
 export type CatalogChange =
-  | { readonly kind: 'placement'; readonly shardCount: number; readonly epoch: number }
+  /** With a new epoch the newest slots of the old one are forgotten: the new shards have journals of their own. */
+  | {
+      readonly kind: 'placement'
+      readonly shardCount: number
+      readonly epoch: number
+      /** Absent: none. */
+      readonly nextShardCount?: number
+      readonly previousShardCount?: number
+    }
   | { readonly kind: 'slot-opened'; readonly shard: number; readonly sequence: number }
   | { readonly kind: 'topic-created'; readonly topic: Topic }
   | { readonly kind: 'topic-configured'; readonly id: TopicId; readonly config: TopicConfig }

@@ -16,6 +16,7 @@ export const faultPoints = [
   'group.sync',
   'journal.directory',
   'journal.directory-sync',
+  'journal.remove',
   'segment.open',
   'segment.create',
   'segment.write',

@@ -36,6 +36,23 @@ export function manifestPath(directory: string): string {
 }
 
 /**
+ * For a shard that got its manifest with its directory.
+ * @throws BrokerError NOT_READY: it is gone, and with it what the shard holds.
+ */
+export function requireManifest(disk: Disk, directory: string): void {
+  const path = manifestPath(directory)
+  if (disk.exists(path)) return
+  throw new BrokerError('NOT_READY', { problem: `the manifest ${path} is missing: bring it back from a backup` })
+}
+
+/** @throws BrokerError NOT_READY: it is of another placement, brought here by mistake. */
+export function checkPlacement(manifest: Manifest, directory: string, placementEpoch: number): void {
+  if (manifest.placementEpoch === placementEpoch) return
+  const problem = `the manifest ${manifestPath(directory)} is of placement epoch ${manifest.placementEpoch}, not of ${placementEpoch}`
+  throw new BrokerError('NOT_READY', { problem })
+}
+
+/**
  * Reads the manifest as it stands and changes nothing: for the offline tools too.
  * @param directory of the shard's journal.
  * @returns null: there is none.

@@ -3,6 +3,7 @@
  * Handles are bounded: the one unused for longest is closed first.
  */
 import type { Disk, DiskFile } from '../disk/disk.ts'
+import { packDirectory, type ShardOfEpoch } from './shard-place.ts'
 
 /** What stands behind the base offset in the name of a segment's file. */
 export type SegmentFileKind = '.log' | '.blocks' | '.index' | '.timeindex'
@@ -29,13 +30,8 @@ export function segmentPath(partitionDirectory: string, segment: SegmentName, ki
   return `${segmentDirectory(partitionDirectory, segment)}/${segmentFileName(segment.baseOffset, kind)}`
 }
 
-/** Directory of a shard's pack files, relative to the data directory. */
-export function packDirectory(shard: number): string {
-  return `packs/${String(shard).padStart(3, '0')}`
-}
-
 /** Path of a pack file, relative to the data directory. */
-export function packPath(shard: number, pack: number): string {
+export function packPath(shard: ShardOfEpoch, pack: number): string {
   return `${packDirectory(shard)}/${String(pack).padStart(8, '0')}.pack`
 }
 

@@ -7,6 +7,7 @@ import { rebuildExtent, type RebuiltBlocks } from './extent-blocks.ts'
 import type { Extent, ManifestPartition, ManifestSegment } from './manifest.ts'
 import { BLOCK_ENTRY_BYTES, BlockTable } from './segment-blocks.ts'
 import { packPath, segmentPath, type SegmentFiles } from './segment-files.ts'
+import type { ShardOfEpoch } from './shard-place.ts'
 
 /** Bytes of one piece, unless a single block is larger. */
 const PIECE_BYTES = 256 * 1024
@@ -34,7 +35,7 @@ interface KeptTable {
 
 export class SettledWindow {
   readonly files: SegmentFiles
-  readonly #shard: number
+  readonly #shard: ShardOfEpoch
   /** By file and position, least recently used first. */
   readonly #tables = new Map<string, KeptTable>()
   #tablesBytes = 0
@@ -47,7 +48,7 @@ export class SettledWindow {
   #length = 0
   #diskBytes = 0
 
-  constructor(files: SegmentFiles, shard: number) {
+  constructor(files: SegmentFiles, shard: ShardOfEpoch) {
     this.files = files
     this.#shard = shard
   }

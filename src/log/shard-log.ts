@@ -15,7 +15,7 @@ import { makeJournalDirectory } from './journal-directory.ts'
 import { Journal } from './journal.ts'
 import { LogReader, ReadWindow } from './log-reader.ts'
 import { LogTable } from './log-table.ts'
-import { loadManifest } from './manifest-file.ts'
+import { checkPlacement, loadManifest, requireManifest } from './manifest-file.ts'
 import type { ManifestPartition } from './manifest.ts'
 import type { PartitionLog } from './partition-log.ts'
 import { findSlots, type ScanListener } from './recovery.ts'
@@ -36,6 +36,8 @@ export interface ShardLogOptions {
   readonly openFilesMax: number
   readonly shard: number
   readonly placementEpoch: number
+  /** True: its manifest was committed when the directory was made, so one that is missing is damage. */
+  readonly hasManifest?: boolean
   /** Sequence of the newest slot known to have been durable; 0: none is known of. Fewer found is damage (V2). */
   readonly newestSlot: number
   readonly slotBytes: number
@@ -105,9 +107,11 @@ export class ShardLog {
     this.files = new SlotFiles(options.disk, options.directory)
     this.#encoded = new EncodeBuffer(options.encodeBufferBytes, options.encodeMemory)
     this.segments = new SegmentFiles(options.disk, options.dataDirectory, options.openFilesMax)
-    this.window = new ReadWindow(this.files, this.#encoded, new SettledWindow(this.segments, options.shard))
-    makeJournalDirectory(options.disk, options.directory)
+    this.window = new ReadWindow(this.files, this.#encoded, new SettledWindow(this.segments, options))
+    if (options.hasManifest === true) requireManifest(options.disk, options.directory)
+    else makeJournalDirectory(options.disk, options.directory)
     const manifest = loadManifest(options.disk, options.directory, options.shard, options.placementEpoch)
+    checkPlacement(manifest, options.directory, options.placementEpoch)
     const decisions = readDecisions(options.disk, options.directory)
     const findings = findSlots(options.disk, this.files, { ...options, ...manifest, decisions }, options.onScan)
     this.#receiveMs = findings.receiveMsMax

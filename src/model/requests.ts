@@ -140,6 +140,14 @@ export interface Broker {
   readiness(): Readiness
 }
 
+/** A step of a start, while it is under way. */
+export interface StartReport {
+  /** What is being done, for people. */
+  readonly message: string
+  /** Share of the step that is done, 0 to 1. */
+  readonly progress: number
+}
+
 export interface Readiness {
   readonly ready: boolean
   /** starting: it will be ready by itself. unavailable: part of it needs somebody, or is tried again now and then. */

@@ -11,7 +11,7 @@ import { createCommitCell } from '../ring/commit-cell.ts'
 import { RingConsumer, RingProducer, createRing } from '../ring/spsc-ring.ts'
 import { packMessage, unpackMessage } from '../wire/msgpack.ts'
 import { write64 } from '../wire/primitives/u64.ts'
-import { createCounters, readCounters, readScan, type ShardCounters } from '../wire/shard/counters.ts'
+import { createCounters, readCounters, type ShardCounters } from '../wire/shard/counters.ts'
 import {
   DESCRIBE_BYTES,
   OFFSETS_BYTES,
@@ -145,11 +145,6 @@ export class ShardLink {
 
   get counters(): ShardCounters {
     return readCounters(this.#rings.counters)
-  }
-
-  /** How far the scan of its journal has come. */
-  get scan(): { readonly doneBytes: number; readonly totalBytes: number } {
-    return readScan(this.#rings.counters)
   }
 
   /** Largest produce message that enters the ring as it is. */

@@ -10,7 +10,7 @@ import { shardOf } from '../model/ids.ts'
 import type { ControlMessage, ShardEvent, ShardTopic } from '../wire/shard/messages.ts'
 import type { ShardPlace, TopicPlace } from '../wire/shard/settle.ts'
 import type { SettlingSettings } from '../wire/shard/start.ts'
-import { describeDeath, isOperatorsBusiness } from './shard-death.ts'
+import { describeDeath, isOperatorsBusiness, isShardLoss, rethrowUnlessLost, startFailure } from './shard-death.ts'
 import { openShard } from './open-shard.ts'
 import { ReplyDelivery } from './reply-delivery.ts'
 import { SettlerThread, type SettlerListener } from './settler-thread.ts'
@@ -81,6 +81,7 @@ interface ShardState {
 
 export class ShardSet {
   readonly shardCount: number
+  readonly placementEpoch: number
   readonly #options: ShardSetOptions
   readonly #states: ShardState[]
   readonly #newestSlots: Map<number, number>
@@ -93,6 +94,7 @@ export class ShardSet {
   constructor(options: ShardSetOptions) {
     this.#options = options
     this.shardCount = options.shardCount
+    this.placementEpoch = options.placementEpoch
     this.#newestSlots = new Map(options.newestSlots)
     this.#states = Array.from({ length: options.shardCount }, () => ({
       link: null,
@@ -387,17 +389,6 @@ export class ShardSet {
 }
 
 function startOf({ link, isRecovered }: ShardState): StartingShard {
-  return { isRunning: link !== null, isRecovered, scan: link?.scan ?? { doneBytes: 0, totalBytes: 0 } }
-}
-
-function isShardLoss(error: unknown): boolean {
-  return error instanceof BrokerError && (error.code === 'SHARD_DIED' || error.code === 'SHARD_DOWN')
-}
-
-function rethrowUnlessLost(error: unknown): void {
-  if (!isShardLoss(error)) throw error
-}
-
-function startFailure(shard: number, cause: Error | null): Error {
-  return new Error(`shard ${shard} did not start: ${cause?.message ?? 'it ended'}`, { cause })
+  const { scannedBytes, scanBytes } = link?.counters ?? { scannedBytes: 0, scanBytes: 0 }
+  return { isRunning: link !== null, isRecovered, scan: { doneBytes: scannedBytes, totalBytes: scanBytes } }
 }

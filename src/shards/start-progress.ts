@@ -4,6 +4,8 @@
  *   not asked yet → scanning its journal (bytes counted by the shard) → making safe what it found → opening its topics
  */
 
+import type { PlacementProgress } from '../wire/shard/placement.ts'
+
 /** A shard that is not ready, and not down for good. */
 export interface StartingShard {
   /** Its thread runs. */
@@ -40,4 +42,32 @@ export function shareStarted(starting: readonly StartingShard[], count: number):
 function shareOf({ isRecovered, scan }: StartingShard): number {
   if (isRecovered) return 0.95
   return scan.totalBytes === 0 ? 0 : 0.9 * (scan.doneBytes / scan.totalBytes)
+}
+
+/** A change of the number of shards. */
+export interface ShardCounts {
+  readonly from: number
+  readonly to: number
+}
+
+/** Settling reads and writes what the journal holds; what comes behind it is small. */
+const SETTLING_SHARE = 0.8
+
+/** `changing from 2 to 4 shards: settling shard 0, 45 of 128 MiB` */
+export function describeChange({ from, to }: ShardCounts, progress: PlacementProgress): string {
+  const { phase, shard, doneBytes, totalBytes } = progress
+  const what = phase === 'settling' ? `settling shard ${shard}` : `writing new shard ${shard}`
+  const bytes = totalBytes === 0 ? '' : `, ${Math.floor(doneBytes / MIB)} of ${Math.ceil(totalBytes / MIB)} MiB`
+  return `changing from ${from} to ${to} shards: ${what}${bytes}`
+}
+
+/** Share of the change that is done, 0 to 1: one shard after the other. */
+export function shareChanged({ from, to }: ShardCounts, progress: PlacementProgress): number {
+  const { phase, shard, doneBytes, totalBytes } = progress
+  const ofShard = totalBytes === 0 ? 0 : doneBytes / totalBytes
+  const share =
+    phase === 'settling'
+      ? (SETTLING_SHARE * (shard + ofShard)) / from
+      : SETTLING_SHARE + ((1 - SETTLING_SHARE) * (shard + ofShard)) / to
+  return Math.round(share * 1000) / 1000
 }

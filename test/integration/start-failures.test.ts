@@ -103,10 +103,10 @@ test('a format on disk that is newer than this version is refused and left as it
   })
   await t.test('in the store', async t => {
     const store = new DatabaseSync(join(dataDir, 'store.db'))
-    store.exec('PRAGMA user_version = 3')
+    store.exec('PRAGMA user_version = 4')
     const line = await failToStart(t, smallFlags(dataDir))
-    assert.match(line, /store\.db was written by a newer version \(store format 3; this one reads up to 2\)/)
-    store.exec('PRAGMA user_version = 2')
+    assert.match(line, /store\.db was written by a newer version \(store format 4; this one reads up to 3\)/)
+    store.exec('PRAGMA user_version = 3')
     store.close()
   })
   await t.test('and is served once the version is right again', async t => {

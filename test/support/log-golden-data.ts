@@ -25,12 +25,21 @@ const KIB = 1024
 const PRODUCER = 7
 const topic = { firstHandle: 1, partitionCount: 3, segmentBytes: 9000 }
 
-export function openGoldenData(disk: Disk, salts: readonly string[], clock = new ManualClock()): ShardLog {
+/** Of its manifest and packs. Its slots say 5, which nobody reads. */
+export const GOLDEN_EPOCH = 1
+const SLOTS_EPOCH = 5
+
+export function openGoldenData(
+  disk: Disk,
+  salts: readonly string[],
+  clock = new ManualClock(),
+  placementEpoch = GOLDEN_EPOCH
+): ShardLog {
   let drawn = 0
   const log = openLog(disk, {
     slotBytes: 64 * KIB,
     firstSlotBytes: 64 * KIB,
-    placementEpoch: 5,
+    placementEpoch,
     clock,
     drawSalt: () => Buffer.from(salts[drawn++] ?? 'no salt!')
   })
@@ -42,7 +51,7 @@ export function openGoldenData(disk: Disk, salts: readonly string[], clock = new
 export function buildGoldenData(): DataTree {
   const clock = new ManualClock(1_700_000_000_000)
   const disk = new SimulatedDisk()
-  const log = openGoldenData(disk, ['salt one', 'salt two', 'salt 333', 'salt 4444'], clock)
+  const log = openGoldenData(disk, ['salt one', 'salt two', 'salt 333', 'salt 4444'], clock, SLOTS_EPOCH)
   let sequence = 2n ** 40n
   const write = (round: number): void => {
     for (let group = 0; group < 3; group++) {

@@ -7,20 +7,15 @@ import { systemClock } from '../../src/base/clock.ts'
 import { DiskError, type Disk } from '../../src/disk/disk.ts'
 import { commitManifest, loadManifest } from '../../src/log/manifest-file.ts'
 import type { Manifest, ManifestPartition } from '../../src/log/manifest.ts'
+import { placeOfHandle } from '../../src/log/settle/handle-place.ts'
 import { SettleMemory } from '../../src/log/settle/output.ts'
 import { changeOf, type PartitionChange } from '../../src/log/settle/partition-change.ts'
 import { replaceSegments, type Replacement } from '../../src/log/settle/replace.ts'
 import { removeDue } from '../../src/log/settle/removals.ts'
-import { settle, type HandlePlace, type SettleResult } from '../../src/log/settle/settle.ts'
+import { settle, type SettleResult } from '../../src/log/settle/settle.ts'
 import { BrokerError } from '../../src/model/errors.ts'
 import { packMessage, unpackMessage } from '../../src/wire/msgpack.ts'
-import type {
-  CompactablePartition,
-  SettlerJob,
-  SettlerReply,
-  ShardPlace,
-  TopicPlace
-} from '../../src/wire/shard/settle.ts'
+import type { CompactablePartition, SettlerJob, SettlerReply, ShardPlace } from '../../src/wire/shard/settle.ts'
 
 export type ManifestJob = Extract<SettlerJob, { kind: 'settle' | 'sweep' | 'find-compactable' | 'replace' }>
 
@@ -77,7 +72,7 @@ export class ManifestDesk {
     const before = this.#manifest(place)
     const steps = settle({ ...place, disk: this.#disk, memory: this.#memory, syncsLater: true }, before, {
       slots: wish.slots,
-      placeOf: handle => placeOf(topics, handle),
+      placeOf: handle => placeOfHandle(topics, handle),
       startOffsets: new Map(wish.startOffsets),
       nowMs: systemClock.nowMs(),
       graceMs
@@ -186,23 +181,6 @@ function partsOf(changes: readonly PartitionChange[]): Uint8Array[] {
     segments = 0
   })
   return parts
-}
-
-function placeOf(topics: readonly TopicPlace[], handle: number): HandlePlace {
-  let low = 0
-  let high = topics.length
-  while (low < high) {
-    const middle = (low + high) >>> 1
-    if ((topics[middle] as TopicPlace).firstHandle <= handle) low = middle + 1
-    else high = middle
-  }
-  const topic = topics[low - 1]
-  if (topic === undefined || handle >= topic.firstHandle + topic.partitionCount) {
-    // Neither live nor a tombstone: kept all the same (V4).
-    return { kind: 'kept', directory: `topics/unknown~h${handle}/0` }
-  }
-  if (topic.directory === null) return { kind: 'dropped' }
-  return { kind: 'kept', directory: `${topic.directory}/${handle - topic.firstHandle}` }
 }
 
 /** Share of the sealed bytes that no compaction has gone over; −1: nothing is sealed. */

@@ -20,24 +20,22 @@ import { ReadQueue } from './read-queue.ts'
 import { ReplyWriter } from './reply-writer.ts'
 import { Settling } from './settling.ts'
 
-function runShard(start: ShardStart): void {
-  const { rings } = start
-  const doorbell = new Doorbell(rings.asleep, start.doorbell)
-  const replies = new ReplyWriter(new RingProducer(rings.replies), doorbell)
-  const counters = new Float64Array(rings.counters)
-  const monotonicMs = systemClock.monotonicMs
-  const log = new ShardLog({
+/** Recovery runs in here; main reads from the counters how far it is. */
+function openLog(start: ShardStart, counters: Float64Array): ShardLog {
+  return new ShardLog({
     disk: createRealDisk(start.faults === null ? undefined : parseFaultPlan(start.faults)),
     directory: start.directory,
     dataDirectory: start.dataDirectory,
     openFilesMax: start.openFilesMax,
     shard: start.shard,
     placementEpoch: start.placementEpoch,
+    // A change of the number of shards begins each new shard with one.
+    hasManifest: start.placementEpoch > 1,
     newestSlot: start.newestSlot,
     slotBytes: start.slotBytes,
     firstSlotBytes: start.firstSlotBytes,
-    encodeBufferBytes: rings.encoded.byteLength,
-    encodeMemory: rings.encoded,
+    encodeBufferBytes: start.rings.encoded.byteLength,
+    encodeMemory: start.rings.encoded,
     clock: systemClock,
     drawSalt: () => randomBytes(8),
     onScan: (doneBytes, totalBytes) => {
@@ -45,6 +43,15 @@ function runShard(start: ShardStart): void {
       counters[counterIndex.scanBytes] = totalBytes
     }
   })
+}
+
+function runShard(start: ShardStart): void {
+  const { rings } = start
+  const doorbell = new Doorbell(rings.asleep, start.doorbell)
+  const replies = new ReplyWriter(new RingProducer(rings.replies), doorbell)
+  const counters = new Float64Array(rings.counters)
+  const monotonicMs = systemClock.monotonicMs
+  const log = openLog(start, counters)
   counters[counterIndex.quarantinedRuns] = log.report.quarantinedRuns
   replies.event({ kind: 'recovered', report: log.report })
   const { changes, settling: settlingSettings } = start

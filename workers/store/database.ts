@@ -103,8 +103,7 @@ export class StoreDatabase {
   #apply(change: StoreChange): void {
     switch (change.kind) {
       case 'placement':
-        this.#statements.place.run(change.shardCount, change.epoch)
-        return
+        return this.#place(change)
       case 'slot-opened':
         this.#statements.noteSlot.run(change.shard, change.sequence)
         return
@@ -130,6 +129,14 @@ export class StoreDatabase {
       default:
         unreachable(change)
     }
+  }
+
+  /** Newest slots belong to an epoch: they go with it, in the same transaction. */
+  #place(change: Extract<StoreChange, { kind: 'placement' }>): void {
+    const { shardCount, epoch, nextShardCount = null, previousShardCount = null } = change
+    this.#statements.leaveSlots.run(epoch)
+    const moved = this.#statements.place.run(shardCount, epoch, nextShardCount, previousShardCount, epoch)
+    assert(moved.changes === 1, 'placement epochs only rise')
   }
 
   /** The counters move with the row, in the same transaction: no id or handle is ever allotted twice. */
@@ -176,6 +183,7 @@ function changedOne(result: { readonly changes: number | bigint }): void {
 interface Statements {
   readonly noteSlot: StatementSync
   readonly place: StatementSync
+  readonly leaveSlots: StatementSync
   readonly allot: StatementSync
   readonly create: StatementSync
   readonly configure: StatementSync
@@ -194,7 +202,10 @@ function prepareStatements(database: DatabaseSync): Statements {
     noteSlot: database.prepare(
       'INSERT INTO journals (shard, newest_slot) VALUES (?, ?) ON CONFLICT (shard) DO UPDATE SET newest_slot = max(newest_slot, excluded.newest_slot)'
     ),
-    place: database.prepare('UPDATE state SET shard_count = ?, placement_epoch = ?'),
+    place: database.prepare(
+      'UPDATE state SET shard_count = ?, placement_epoch = ?, next_shard_count = ?, previous_shard_count = ? WHERE placement_epoch <= ?'
+    ),
+    leaveSlots: database.prepare('DELETE FROM journals WHERE (SELECT placement_epoch FROM state) <> ?'),
     allot: database.prepare(
       'UPDATE state SET next_topic_id = ?, next_handle = ? WHERE next_topic_id <= ? AND next_handle <= ?'
     ),

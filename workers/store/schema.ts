@@ -20,7 +20,7 @@ import type { StoreImage, Tombstone } from '../../src/control/store-image.ts'
 import { StoreOpenError } from '../../src/store/store-open-error.ts'
 
 /** PRAGMA user_version. Raised by one with every change of the tables; an older one is migrated, a newer one refused. */
-export const FORMAT_VERSION = 2
+export const FORMAT_VERSION = 3
 /** PRAGMA application_id: the letters MLRC. */
 export const APPLICATION_ID = 0x4d4c_5243
 
@@ -69,6 +69,15 @@ const producerTables = `
   ) STRICT;
 `
 
+/** What made format 3 of format 2: changes of the number of shards (durability V7). */
+const placementColumns = `
+  ALTER TABLE state ADD COLUMN next_shard_count INTEGER;
+  ALTER TABLE state ADD COLUMN previous_shard_count INTEGER;
+`
+
+/** What makes each format of the one before, from format 2 on. */
+const migrations: readonly string[] = [producerTables, placementColumns]
+
 /**
  * Checks that the file is ours and not newer than this code, sets how it commits, and makes the tables in a new one.
  * @param path for the message only.
@@ -89,19 +98,20 @@ export function prepareTables(database: DatabaseSync, path: string): void {
   // FULL: the write-ahead log is synced by every commit, so a commit that returned survives a power cut.
   database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL')
   if (isNew) createTables(database)
-  else if (version < FORMAT_VERSION) migrateTables(database)
+  else if (version < FORMAT_VERSION) migrateTables(database, version)
 }
 
 /** One transaction: a crash leaves the old format or the new one. */
-function migrateTables(database: DatabaseSync): void {
-  database.exec(`BEGIN IMMEDIATE; ${producerTables} PRAGMA user_version = ${FORMAT_VERSION}; COMMIT`)
+function migrateTables(database: DatabaseSync, version: number): void {
+  const steps = migrations.slice(version - 1).join('')
+  database.exec(`BEGIN IMMEDIATE; ${steps} PRAGMA user_version = ${FORMAT_VERSION}; COMMIT`)
 }
 
 /** One transaction, header fields included: a crash leaves an empty file or a whole store. */
 function createTables(database: DatabaseSync): void {
   database.exec('BEGIN IMMEDIATE')
   database.exec(tables)
-  database.exec(producerTables)
+  for (const migration of migrations) database.exec(migration)
   database
     .prepare(
       'INSERT INTO state (one, directory_id, placement_epoch, next_topic_id, next_handle) VALUES (1, ?, 0, 1, 1)'
@@ -119,8 +129,10 @@ export function readImage(database: DatabaseSync): StoreImage {
   if (state === undefined) throw new StoreOpenError('damaged', 'the store has no state row')
   return {
     directoryId: textOf(state, 'directory_id'),
-    shardCount: state['shard_count'] === null ? null : integerOf(state, 'shard_count'),
+    shardCount: countOf(state, 'shard_count'),
     placementEpoch: integerOf(state, 'placement_epoch'),
+    nextShardCount: countOf(state, 'next_shard_count'),
+    previousShardCount: countOf(state, 'previous_shard_count'),
     topics: database.prepare('SELECT * FROM topics ORDER BY id').all().map(topicOf),
     tombstones: database.prepare('SELECT * FROM tombstones ORDER BY id').all().map(tombstoneOf),
     newestSlots: database
@@ -200,6 +212,10 @@ function integerOf(row: Row, column: string): number {
   const value = row[column]
   if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0) return value
   throw wrongValue(column, value)
+}
+
+function countOf(row: Row, column: string): number | null {
+  return row[column] === null ? null : integerOf(row, column)
 }
 
 function textOf(row: Row, column: string): string {

@@ -9,6 +9,7 @@ import { join, resolve } from 'node:path'
 import type { Disk } from '../../disk/disk.ts'
 import { createRealDisk } from '../../disk/real-disk.ts'
 import { takeLock } from '../../store/directory-lock.ts'
+import { epochDirectory, journalPath, shardOfName } from '../../log/shard-place.ts'
 import { StoreOpenError } from '../../store/store-open-error.ts'
 import { PartitionNames } from './partition-names.ts'
 import { readOnly } from './read-only-disk.ts'
@@ -17,6 +18,7 @@ import { readStore, type StoreReading } from './store-reading.ts'
 /** The journal of one shard. */
 export interface ShardJournal {
   readonly shard: number
+  readonly placementEpoch: number
   /** Absolute. */
   readonly directory: string
   /** Relative to the data directory: `journal/000`. */
@@ -51,7 +53,7 @@ export function openDataDirectory(dataDir: string, isWritable = false): DataDire
       disk: isWritable ? createRealDisk() : readOnly(createRealDisk()),
       store,
       names: new PartitionNames(store.image),
-      journals: listJournals(path),
+      journals: listJournals(path, store.image?.placementEpoch ?? newestEpoch(path)),
       close: () => lock.release()
     }
   } catch (error) {
@@ -73,11 +75,26 @@ function problemOf(path: string): string | null {
   return isOurs ? null : 'it has neither a store.db nor a journal, so no broker has used it'
 }
 
-function listJournals(path: string): ShardJournal[] {
-  const folder = join(path, 'journal')
+/** Journals of other epochs are what a change of the number of shards left, or has not finished: no start reads them. */
+function listJournals(path: string, placementEpoch: number): ShardJournal[] {
+  const folder = join(path, epochDirectory('journal', placementEpoch))
   if (!existsSync(folder)) return []
   return readdirSync(folder, { withFileTypes: true })
-    .filter(entry => entry.isDirectory() && /^\d{3,4}$/.test(entry.name))
-    .map(({ name }) => ({ shard: Number(name), directory: join(folder, name), label: `journal/${name}` }))
+    .flatMap(entry => {
+      const shard = entry.isDirectory() ? shardOfName(entry.name) : null
+      if (shard === null) return []
+      const label = journalPath({ shard, placementEpoch })
+      return [{ shard, placementEpoch, directory: join(path, label), label }]
+    })
     .sort((a, b) => a.shard - b.shard)
+}
+
+/** Without a store nothing says which epoch counts. The newest with slots is the best guess: shards wrote into it. */
+function newestEpoch(path: string): number {
+  const folder = join(path, 'journal')
+  if (!existsSync(folder)) return 1
+  const epochs = readdirSync(folder).flatMap(name => (/^e\d+$/.test(name) ? [Number(name.slice(1))] : []))
+  const hasSlots = (epoch: number): boolean =>
+    listJournals(path, epoch).some(({ directory }) => readdirSync(directory).some(name => name.endsWith('.slot')))
+  return epochs.sort((a, b) => b - a).find(hasSlots) ?? 1
 }

@@ -156,7 +156,7 @@ function topicOf(value: unknown): ListedTopic {
 const archivePaths = [
   /^store\.db$/,
   /^journal\/([A-Za-z0-9]+\/)?\d{3,5}\/manifest$/,
-  /^packs\/[A-Za-z0-9-]+\/\d{8,16}\.pack$/,
+  /^packs\/([A-Za-z0-9]+\/)?\d{3,5}\/\d{8,16}\.pack$/,
   /^topics\/[A-Za-z0-9._-]+~[A-Za-z0-9]+\/\d{1,10}\/(c\d{1,16}\/)?\d{20}\.(log|blocks|index|timeindex)$/,
   /^quarantine\/[A-Za-z0-9_-]+\.bytes$/
 ] as const

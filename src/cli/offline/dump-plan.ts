@@ -13,6 +13,7 @@ import { encodeManifest } from '../../log/manifest-format.ts'
 import type { Extent, Manifest, ManifestPartition, ManifestSegment } from '../../log/manifest.ts'
 import { BLOCK_ENTRY_BYTES } from '../../log/segment-blocks.ts'
 import { packPath, segmentPath, type SegmentFileKind } from '../../log/segment-files.ts'
+import type { ShardOfEpoch } from '../../log/shard-place.ts'
 import type { DumpFile, DumpPart } from './dump-pieces.ts'
 
 /** A pack goes only when nothing in it is needed any more: so they do not grow without end. */
@@ -65,17 +66,17 @@ interface OpenPack {
 class ShardPlan {
   readonly #disk: Disk
   readonly #dataDirectory: string
-  readonly #shard: number
+  readonly #shard: ShardOfEpoch
   /** Numbers of packs are never used again. */
   nextPack: number
   readonly #files: DumpFile[] = []
   readonly #packs = new Map<number | null, OpenPack>()
 
-  constructor(disk: Disk, dataDirectory: string, { shard, nextPack }: Manifest) {
+  constructor(disk: Disk, dataDirectory: string, manifest: Manifest) {
     this.#disk = disk
     this.#dataDirectory = dataDirectory
-    this.#shard = shard
-    this.nextPack = nextPack
+    this.#shard = manifest
+    this.nextPack = manifest.nextPack
   }
 
   /** Takes a partition's files in. @returns it as the archive's manifest has it. */

@@ -33,6 +33,7 @@ export function settleShards(
       dataDirectory: directory.path,
       shard,
       placementEpoch: image.placementEpoch,
+      hasManifest: image.placementEpoch > 1,
       newestSlot: newestSlotOf(image, shard),
       clock: systemClock,
       drawSalt: () => randomBytes(8),
@@ -63,14 +64,21 @@ function settleOne(
   }
 }
 
-/** The journals of the shards that own partitions; one that never wrote may have none. */
+/** The journals of the shards that own partitions; in the first epoch one that never wrote may have none. */
 function journalsOf({ journals }: DataDirectory, image: StoreImage): readonly ShardJournal[] {
   const shardCount = image.shardCount ?? 0
   for (const { shard, sequence } of image.newestSlots) {
     if (sequence === 0 || shard >= shardCount || journals.some(journal => journal.shard === shard)) continue
-    throw new DumpRefusal(`the journal of shard ${shard} is missing: its records are gone; nothing was dumped`)
+    throw journalMissing(shard)
+  }
+  for (let shard = 0; shard < shardCount && image.placementEpoch > 1; shard++) {
+    if (!journals.some(journal => journal.shard === shard)) throw journalMissing(shard)
   }
   return journals.filter(({ shard }) => shard < shardCount)
+}
+
+function journalMissing(shard: number): DumpRefusal {
+  return new DumpRefusal(`the journal of shard ${shard} is missing: its records are gone; nothing was dumped`)
 }
 
 function newestSlotOf({ newestSlots }: StoreImage, shard: number): number {

@@ -87,7 +87,7 @@ function partitionRow(partition: ManifestPartition, shard: number, names: Partit
 export function segmentRow({ journal, partition, segment }: PlacedSegment, names: PartitionNames): Row {
   const name = names.nameOf(partition.handle)
   const fileOf = ({ pack }: Extent): string =>
-    pack === 0 ? segmentPath(partition.directory, segment, '.log') : packPath(journal.shard, pack)
+    pack === 0 ? segmentPath(partition.directory, segment, '.log') : packPath(journal, pack)
   const { baseOffset, nextOffset, bytes, receiveMsMax, firstReceiveMs, isSealed, compaction, extents } = segment
   const state = `${isSealed ? 'sealed' : 'active'}${compaction === 0 ? '' : ` compaction=${compaction}`}`
   return {

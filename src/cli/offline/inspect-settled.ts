@@ -62,7 +62,7 @@ export function* settledBatchesOf(
   for (const { journal, partition, segment } of segmentsOf(directory, journals, wanted, faults)) {
     for (const extent of segment.extents) {
       if (extent.nextOffset <= wanted.offset) continue
-      yield* extentBatches(directory, { shard: journal.shard, partition, segment, extent }, wanted, faults)
+      yield* extentBatches(directory, { shard: journal, partition, segment, extent }, wanted, faults)
     }
   }
 }

@@ -24,6 +24,9 @@ export interface ManifestReading {
 export function readShardManifest(disk: Disk, journal: ShardJournal): ManifestReading {
   const file = `${journal.label}/manifest`
   const verdict = readManifest(disk, journal.directory)
+  if (verdict === null && journal.placementEpoch > 1) {
+    return { manifest: null, problem: 'the manifest is missing: this shard began with one', file, bytes: 0 }
+  }
   if (verdict === null) return { manifest: emptyManifest(journal.shard, 0), problem: null, file, bytes: 0 }
   const bytes = disk.sizeOf(manifestPath(journal.directory))
   switch (verdict.kind) {

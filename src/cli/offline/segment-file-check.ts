@@ -2,6 +2,7 @@
  * The three files beside a sealed segment's log: `.blocks`, `.index`, `.timeindex`. All of them can be made again from
  * the log, and with `--repair` they are: the only thing that `verify` ever writes.
  */
+import type { ShardOfEpoch } from '../../log/shard-place.ts'
 import { DiskError, type Disk } from '../../disk/disk.ts'
 import { encodeOffsetIndex, encodeTimeIndex } from '../../log/kafka-index.ts'
 import type { ManifestPartition, ManifestSegment } from '../../log/manifest.ts'
@@ -19,7 +20,7 @@ export interface SegmentFileParts {
 }
 
 export interface SegmentPlace {
-  readonly shard: number
+  readonly shard: ShardOfEpoch
   readonly partition: ManifestPartition
   readonly segment: ManifestSegment
 }

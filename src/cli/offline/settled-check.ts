@@ -78,7 +78,7 @@ class PartitionWalk {
     }
     let offset = startOffset
     for (const segment of segments) {
-      const { shard } = this.#parts.journal
+      const shard = this.#parts.journal
       this.#checkGap(offset, segment.baseOffset, directory)
       this.#batchFaults = 0
       this.#entryFaults = 0
@@ -98,7 +98,7 @@ class PartitionWalk {
     const isCompacted = segment.compaction !== 0
     let offset = segment.baseOffset
     for (const extent of segment.extents) {
-      const place = { shard: this.#parts.journal.shard, partition: this.#partition, segment, extent }
+      const place = { shard: this.#parts.journal, partition: this.#partition, segment, extent }
       const file = extentFile(place)
       if (!isCompacted) this.#checkGap(offset, extent.baseOffset, file)
       try {
@@ -274,14 +274,14 @@ export function settledBytes(manifest: Manifest | null): number {
 }
 
 /** Files that the manifest names, relative to the data directory. */
-export function filesOf(manifest: Manifest, shard: number): string[] {
+export function filesOf(manifest: Manifest): string[] {
   const files = new Set<string>()
   for (const partition of manifest.partitions.values()) {
     for (const { path } of partition.damaged) if (path !== null) files.add(path)
     for (const segment of partition.segments) {
       for (const extent of segment.extents) {
-        files.add(extentFile({ shard, partition, segment, extent }))
-        files.add(entriesFile({ shard, partition, segment, extent }))
+        files.add(extentFile({ shard: manifest, partition, segment, extent }))
+        files.add(entriesFile({ shard: manifest, partition, segment, extent }))
       }
     }
   }

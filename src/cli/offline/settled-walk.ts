@@ -8,13 +8,14 @@ import { rebuildExtent, type RebuiltBlocks } from '../../log/extent-blocks.ts'
 import type { Extent, ManifestPartition, ManifestSegment } from '../../log/manifest.ts'
 import { BLOCK_ENTRY_BYTES, BlockTable } from '../../log/segment-blocks.ts'
 import { packPath, segmentPath } from '../../log/segment-files.ts'
+import type { ShardOfEpoch } from '../../log/shard-place.ts'
 
 /** Read at once, unless a single block is larger. */
 const PIECE_BYTES = 1024 * 1024
 
 /** Where an extent belongs. */
 export interface ExtentPlace {
-  readonly shard: number
+  readonly shard: ShardOfEpoch
   readonly partition: ManifestPartition
   readonly segment: ManifestSegment
   readonly extent: Extent

@@ -15,7 +15,7 @@ const FOLDERS = ['topics', 'packs', 'quarantine']
 export function noteFiles(path: string, manifests: readonly Manifest[], findings: Findings): void {
   const named = new Set<string>()
   for (const manifest of manifests) {
-    for (const file of filesOf(manifest, manifest.shard)) named.add(file)
+    for (const file of filesOf(manifest)) named.add(file)
     for (const partition of manifest.partitions.values()) {
       for (const segment of partition.segments) {
         for (const kind of segmentFileKinds) named.add(segmentPath(partition.directory, segment, kind))

@@ -6,6 +6,7 @@ import { statSync } from 'node:fs'
 import type { Decisions } from '../../log/decisions.ts'
 import type { Manifest } from '../../log/manifest.ts'
 import type { DataDirectory, ShardJournal } from './data-directory.ts'
+import { journalPath } from '../../log/shard-place.ts'
 import { Findings } from './findings.ts'
 import { readShardDecisions, readShardManifest } from './manifest-reading.ts'
 import { SettledCheck, settledBytes } from './settled-check.ts'
@@ -106,16 +107,17 @@ function checkStore({ store, names, path }: DataDirectory, findings: Findings): 
 function checkJournals({ store, journals }: DataDirectory, findings: Findings): void {
   const { image } = store
   if (image === null || image.shardCount === null) return
+  const { shardCount, placementEpoch } = image
   const found = new Set(journals.map(journal => journal.shard))
-  for (let shard = 0; shard < image.shardCount; shard++) {
+  for (let shard = 0; shard < shardCount; shard++) {
     // Before the first topic it may not have been made yet.
     if (found.has(shard) || image.nextHandle === 1) continue
-    const file = `journal/${String(shard).padStart(3, '0')}`
+    const file = journalPath({ shard, placementEpoch })
     findings.addDamage({ file, problem: `the journal of shard ${shard} is missing`, meaning: 'its records are gone' })
   }
   for (const { shard, label } of journals) {
-    if (shard < image.shardCount) continue
-    const problem = `the store knows of ${image.shardCount} shard(s), numbered from 0`
+    if (shard < shardCount) continue
+    const problem = `the store knows of ${shardCount} shard(s), numbered from 0`
     findings.addNote({ file: label, problem, meaning: 'the broker does not look at it' })
   }
 }

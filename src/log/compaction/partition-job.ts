@@ -19,6 +19,7 @@ const OPEN_FILES = 4
 
 export interface PartitionJob {
   readonly shard: number
+  readonly placementEpoch: number
   readonly partition: ManifestPartition
   /** Null: never dropped. */
   readonly tombstoneRetentionMs: number | bigint | null
@@ -50,15 +51,15 @@ export function* compactPartition(
   place: CompactionPlace,
   job: PartitionJob
 ): Generator<undefined, PartitionResult, undefined> {
-  const { partition, shard } = job
+  const { partition } = job
   const inputs = partition.segments.filter(({ isSealed, nextOffset }) => isSealed && nextOffset > partition.startOffset)
   const compaction = partition.generation + 1
   const to = `${partition.directory}/c${compaction}`
   const from = `${to}.new`
   removeUnfinished(place, partition.directory)
   const files = new SegmentFiles(place.disk, place.dataDirectory, OPEN_FILES)
-  const window = new SettledWindow(files, shard)
-  const output = new SettleOutput(place.disk, { dataDirectory: place.dataDirectory, shard, pack: 0 }, place.memory)
+  const window = new SettledWindow(files, job)
+  const output = new SettleOutput(place.disk, { dataDirectory: place.dataDirectory, shard: job, pack: 0 }, place.memory)
   const writer = new CompactedWriter(output, from, compaction)
   try {
     const { tombstoneRetentionMs, segmentBytes, mapBytes, nowMs } = job

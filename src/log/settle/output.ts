@@ -8,7 +8,8 @@ import { assert } from '../../base/assert.ts'
 import { alignedBuffer } from '../../disk/aligned-memory.ts'
 import { DiskError, type Disk, type DiskFile } from '../../disk/disk.ts'
 import { AlignedAppender, type AppenderPoints } from '../aligned-appender.ts'
-import { packDirectory, packPath } from '../segment-files.ts'
+import { packPath } from '../segment-files.ts'
+import { packDirectory, type ShardOfEpoch } from '../shard-place.ts'
 
 /** Of one write that bypasses the page cache (measured: 512 KiB to 1 MiB). */
 const STAGING_BYTES = 1024 * 1024
@@ -32,10 +33,19 @@ export class SettleMemory {
 /** What a job waits for before it goes on; undefined: nothing, it only gives others a turn. */
 export type SettleStep = Promise<void> | undefined
 
+/** Where a job writes: the shard whose packs it adds to, and the number of its pack file. */
+export interface OutputPlace {
+  readonly dataDirectory: string
+  readonly shard: ShardOfEpoch
+  readonly pack: number
+  /** Logs are synced off this thread: awaitSyncs() says when. Default: where they are ended. */
+  readonly syncsLater?: boolean
+}
+
 export class SettleOutput {
   readonly #disk: Disk
   readonly #dataDirectory: string
-  readonly #shard: number
+  readonly #shard: ShardOfEpoch
   readonly #memory: SettleMemory
   /** Number of the job's pack file. */
   readonly pack: number
@@ -53,15 +63,10 @@ export class SettleOutput {
 
   /** Logs that are being synced off this thread. */
   readonly #syncs: Promise<void>[] = []
-  #failure: unknown = null
+  #failure: Error | null = null
   readonly #syncsLater: boolean
 
-  /** @param place.syncsLater logs are synced off this thread: awaitSyncs() says when. */
-  constructor(
-    disk: Disk,
-    place: { dataDirectory: string; shard: number; pack: number; syncsLater?: boolean },
-    memory: SettleMemory
-  ) {
+  constructor(disk: Disk, place: OutputPlace, memory: SettleMemory) {
     this.#syncsLater = place.syncsLater ?? false
     this.#disk = disk
     this.#dataDirectory = place.dataDirectory
@@ -125,11 +130,17 @@ export class SettleOutput {
   }
 
   #syncLater(file: DiskFile): void {
-    const end = (failure: unknown): void => {
+    const end = (failure: Error | null): void => {
       this.#failure ??= failure
       file.close()
     }
-    this.#syncs.push(file.syncLater('segment.sync').then(() => end(null), end))
+    const synced = file.syncLater('segment.sync')
+    this.#syncs.push(
+      synced.then(
+        () => end(null),
+        (failure: Error) => end(failure)
+      )
+    )
   }
 
   /** Waits until at most so many logs are still being synced. @throws DiskError if one was refused. */

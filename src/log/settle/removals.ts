@@ -27,7 +27,7 @@ export function unusedFiles(manifest: Manifest, partitions: ReadonlyMap<number, 
   }
   const packs = packsOf(manifest.partitions.values())
   for (const pack of packsOf(partitions.values())) packs.delete(pack)
-  for (const pack of packs) paths.push(packPath(manifest.shard, pack))
+  for (const pack of packs) paths.push(packPath(manifest, pack))
   return [...new Set(paths)].sort(byOrderOfRemoval)
 }
 

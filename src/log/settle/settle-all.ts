@@ -24,7 +24,16 @@ const JOB_BYTES = 1024 * 1024 * 1024
 const ENCODE_BYTES = 64 * 1024
 const SLOT_BYTES = 1024 * 1024
 
-type LogPart = 'disk' | 'directory' | 'dataDirectory' | 'shard' | 'placementEpoch' | 'newestSlot' | 'clock' | 'drawSalt'
+type LogPart =
+  | 'disk'
+  | 'directory'
+  | 'dataDirectory'
+  | 'shard'
+  | 'placementEpoch'
+  | 'hasManifest'
+  | 'newestSlot'
+  | 'clock'
+  | 'drawSalt'
 
 export interface SettleAllOptions extends Pick<ShardLogOptions, LogPart> {
   /** What each handle is; those of deleted topics are dropped, from the manifest too. */

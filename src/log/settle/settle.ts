@@ -76,7 +76,7 @@ export function* settle(
   const slots = job.slots.filter(({ sequence }) => sequence > settledSequence)
   const plan = planSettle(place.disk, place.journalDirectory, settledSequence, slots)
   const { dataDirectory, syncsLater = false } = place
-  const at = { dataDirectory, shard: manifest.shard, pack: manifest.nextPack, syncsLater }
+  const at = { dataDirectory, shard: manifest, pack: manifest.nextPack, syncsLater }
   const output = new SettleOutput(place.disk, at, place.memory)
   const reader = new RunReader()
   const writer = new SegmentWriter(output, reader, manifest.shard, place.sizes)
@@ -96,23 +96,12 @@ export function* settle(
   try {
     const partitions = new Map(manifest.partitions)
     const changed: ManifestPartition[] = []
-    for (const handle of new Set([...plan.entries.keys(), ...manifest.partitions.keys()])) {
-      const where = job.placeOf(handle)
-      if (where.kind === 'dropped') {
-        partitions.delete(handle)
-        continue
-      }
-      const entries = plan.entries.get(handle) ?? []
-      const old = manifest.partitions.get(handle)
-      const startOffset = job.startOffsets.get(handle) ?? 0
-      if (entries.length === 0 && startOffset <= (old?.startOffset ?? 0)) continue
-      const draft = new PartitionDraft(handle, old?.directory ?? where.directory, old, startOffset)
-      draft.apply(entries)
+    for (const draft of draftsOf(manifest, plan, job, partitions)) {
       for (const run of draft.dropBeforeStart()) writer.quarantine(draft, run)
       yield* writer.write(draft)
       yield* output.awaitSyncs(SYNCS_MAX)
       const partition = draft.finish(job.nowMs)
-      partitions.set(handle, partition)
+      partitions.set(partition.handle, partition)
       changed.push(partition)
     }
     const hasPack = output.hasPack
@@ -138,6 +127,29 @@ export function* settle(
   } finally {
     for (const { file } of plan.slots) file.close()
     if (!isDone) output.abandon()
+  }
+}
+
+/** The partitions that change, one by one; those of deleted topics are taken out of `partitions`. */
+function* draftsOf(
+  manifest: Manifest,
+  plan: SettlePlan,
+  job: SettleJob,
+  partitions: Map<number, ManifestPartition>
+): Generator<PartitionDraft, void, undefined> {
+  for (const handle of new Set([...plan.entries.keys(), ...manifest.partitions.keys()])) {
+    const where = job.placeOf(handle)
+    if (where.kind === 'dropped') {
+      partitions.delete(handle)
+      continue
+    }
+    const entries = plan.entries.get(handle) ?? []
+    const old = manifest.partitions.get(handle)
+    const startOffset = job.startOffsets.get(handle) ?? 0
+    if (entries.length === 0 && startOffset <= (old?.startOffset ?? 0)) continue
+    const draft = new PartitionDraft(handle, old?.directory ?? where.directory, old, startOffset)
+    draft.apply(entries)
+    yield draft
   }
 }
 

@@ -52,12 +52,6 @@ export function createCounters(): SharedArrayBuffer {
   return new SharedArrayBuffer(shardCounters.length * 8)
 }
 
-/** How much of its journal a shard that starts has looked through, and of how much. */
-export function readScan(shared: SharedArrayBuffer): { readonly doneBytes: number; readonly totalBytes: number } {
-  const values = new Float64Array(shared)
-  return { doneBytes: values[counterIndex.scannedBytes] ?? 0, totalBytes: values[counterIndex.scanBytes] ?? 0 }
-}
-
 /** A snapshot of all counters. */
 export function readCounters(shared: SharedArrayBuffer): ShardCounters {
   const values = new Float64Array(shared)

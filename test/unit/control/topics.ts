@@ -25,6 +25,8 @@ export const emptyImage: StoreImage = {
   shardCount: null,
   newestSlots: [],
   placementEpoch: 0,
+  nextShardCount: null,
+  previousShardCount: null,
   topics: [],
   tombstones: [],
   nextTopicId: 1,

@@ -9,7 +9,7 @@ import { join, relative } from 'node:path'
 import { describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { createRealDisk } from '../../../src/disk/real-disk.ts'
-import { buildGoldenData, goldenDataContents, openGoldenData } from '../../support/log-golden-data.ts'
+import { GOLDEN_EPOCH, buildGoldenData, goldenDataContents, openGoldenData } from '../../support/log-golden-data.ts'
 import { openLog } from '../../support/log-harness.ts'
 import { diskOfTree } from '../../support/log-tree.ts'
 
@@ -40,7 +40,7 @@ describe('a data directory with settled data, written in format version 1', () =
     t.after(() => rmSync(directory, { recursive: true }))
     cpSync(folder, directory, { recursive: true })
     const place = { directory: join(directory, 'journal', '000'), dataDirectory: directory }
-    const log = openLog(createRealDisk(), { ...place, slotBytes: 64 * 1024, placementEpoch: 5 })
+    const log = openLog(createRealDisk(), { ...place, slotBytes: 64 * 1024, placementEpoch: GOLDEN_EPOCH })
     log.table.open({ firstHandle: 1, partitionCount: 3, segmentBytes: 9000 })
     assert.deepEqual(goldenDataContents(log), contents)
     log.close()

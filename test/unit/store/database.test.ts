@@ -104,12 +104,53 @@ describe('producers in the store', () => {
   test('have their place in a store of format 1, which keeps what it had', t => {
     const { connection, database } = openInMemory(t)
     database.commitGroup([[created(1, 'topic')]])
-    connection.exec('DROP TABLE producers; ALTER TABLE state DROP COLUMN next_producer_number; PRAGMA user_version = 1')
+    connection.exec(
+      `${dropFormat3}; DROP TABLE producers; ALTER TABLE state DROP COLUMN next_producer_number; PRAGMA user_version = 1`
+    )
     prepareTables(connection, ':memory:')
     const migrated = new StoreDatabase(connection)
     migrated.commitGroup([[added(1, 'a')]])
     const { topics, producers, nextProducerNumber } = migrated.readImage()
     assert.deepEqual([topics.length, producers, nextProducerNumber], [1, [producer(1, 'a')], 2])
-    assert.equal(connection.prepare('PRAGMA user_version').get()?.['user_version'], 2)
+    assert.equal(connection.prepare('PRAGMA user_version').get()?.['user_version'], 3)
+  })
+})
+
+const dropFormat3 = 'ALTER TABLE state DROP COLUMN next_shard_count; ALTER TABLE state DROP COLUMN previous_shard_count'
+
+describe('the placement of shards in the store', () => {
+  const slot: StoreChange = { kind: 'slot-opened', shard: 1, sequence: 7 }
+
+  test('keeps the newest slots while the epoch lasts, and forgets them with it, in one commit', t => {
+    const { database } = openInMemory(t)
+    database.commitGroup([[{ kind: 'placement', shardCount: 2, epoch: 1 }, slot]])
+    database.commitGroup([[{ kind: 'placement', shardCount: 2, epoch: 1, nextShardCount: 3 }]])
+    const draining = database.readImage()
+    assert.deepEqual([draining.shardCount, draining.nextShardCount, draining.placementEpoch], [2, 3, 1])
+    assert.deepEqual(draining.newestSlots, [{ shard: 1, sequence: 7 }])
+    database.commitGroup([[{ kind: 'placement', shardCount: 3, epoch: 2, previousShardCount: 2 }]])
+    const clearing = database.readImage()
+    assert.deepEqual(
+      [clearing.shardCount, clearing.nextShardCount, clearing.previousShardCount, clearing.placementEpoch],
+      [3, null, 2, 2]
+    )
+    assert.deepEqual(clearing.newestSlots, [])
+  })
+
+  test('never goes back to an earlier epoch', t => {
+    const { database } = openInMemory(t)
+    database.commitGroup([[{ kind: 'placement', shardCount: 2, epoch: 2 }, slot]])
+    const [outcome] = database.commitGroup([[{ kind: 'placement', shardCount: 2, epoch: 1 }]])
+    assert.equal(outcome?.kind, 'refused')
+    assert.deepEqual(database.readImage().newestSlots, [{ shard: 1, sequence: 7 }])
+  })
+
+  test('has its columns in a store of format 2, which keeps what it had', t => {
+    const { connection, database } = openInMemory(t)
+    database.commitGroup([[{ kind: 'placement', shardCount: 5, epoch: 1 }, created(1, 'a')]])
+    connection.exec(`${dropFormat3}; PRAGMA user_version = 2`)
+    prepareTables(connection, ':memory:')
+    const { shardCount, nextShardCount, previousShardCount, topics } = new StoreDatabase(connection).readImage()
+    assert.deepEqual([shardCount, nextShardCount, previousShardCount, topics.length], [5, null, null, 1])
   })
 })

@@ -37,6 +37,8 @@ describe('a restart', () => {
     const fresh = {
       shardCount: null,
       placementEpoch: 0,
+      nextShardCount: null,
+      previousShardCount: null,
       topics: [],
       tombstones: [],
       newestSlots: [],

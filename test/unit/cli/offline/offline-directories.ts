@@ -44,6 +44,8 @@ export function imageOf(topics: readonly Topic[], rest: Partial<StoreImage> = {}
     directoryId: '0'.repeat(32),
     shardCount: 1,
     placementEpoch: 1,
+    nextShardCount: null,
+    previousShardCount: null,
     topics,
     tombstones: [],
     newestSlots: [],
@@ -66,7 +68,7 @@ function directoryOn(disk: Disk, image: StoreImage | null): DataDirectory {
     disk,
     store: { image, problems: [], bytes: 0 },
     names: new PartitionNames(image),
-    journals: [{ shard: 0, directory: testDirectory, label: 'journal/000' }],
+    journals: [{ shard: 0, placementEpoch: 1, directory: testDirectory, label: 'journal/000' }],
     close: () => undefined
   }
 }

@@ -43,7 +43,7 @@ function* steps(disk: SimulatedDisk): Generator<undefined, PartitionResult, unde
   const partition = manifestOf(disk).partitions.get(1)
   assert.ok(partition !== undefined)
   const options = { tombstoneRetentionMs: null, segmentBytes: 4000, mapBytes: 65_536, nowMs }
-  return yield* compactPartition(place(disk), { shard: 0, partition, ...options })
+  return yield* compactPartition(place(disk), { shard: 0, placementEpoch: 1, partition, ...options })
 }
 
 function compact(disk: SimulatedDisk): PartitionResult {
