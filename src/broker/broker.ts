@@ -28,7 +28,7 @@ export interface BrokerOptions extends Omit<TopicParts, 'onDeleted'> {
   readonly engine: Engine
   readonly idempotent: IdempotentProduce
   readonly producers: ProducerCommands
-  readonly compaction: { runAll(): Promise<void> }
+  readonly compaction: { readonly problem: string | null; runAll(): Promise<void> }
   /** True while the disk has no room for more records. */
   readonly space: { readonly isLow: boolean }
   /** What comes before the engine starts. */
@@ -191,6 +191,15 @@ export class LocalBroker implements Broker {
     const message = problems.join('; ') || 'accepting traffic'
     const status = problems.length === 0 ? 'ready' : progress === null ? 'unavailable' : 'starting'
     return { ready: problems.length === 0, status, progress, message, durability }
+  }
+
+  troubles(): string[] {
+    const { engine, compaction, space } = this.#options
+    return [
+      ...(space.isLow ? ['the disk has less room than its reserve: produce is refused'] : []),
+      ...engine.troubles(),
+      ...(compaction.problem === null ? [] : [compaction.problem])
+    ]
   }
 
   /** From now on not ready: load balancers look elsewhere while requests in progress finish. */

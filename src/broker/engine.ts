@@ -72,6 +72,8 @@ export interface Engine {
   onDelivered(hook: () => void): void
   /** What keeps it from serving, one sentence each; empty when all is well. */
   problems(): string[]
+  /** What is tried again in vain for the moment while it serves, one sentence each. */
+  troubles(): string[]
   /** Share of its start that is done, 0 to 1; null: nothing of it is starting. */
   progress(): number | null
 }

@@ -158,6 +158,15 @@ export class LocalEngine implements Engine {
     this.#shards.onDelivered(hook)
   }
 
+  troubles(): string[] {
+    return this.#shards
+      .counters()
+      .flatMap(({ shard, counters }) => [
+        ...(counters.settlingFailing > 0 ? [`settling of shard ${shard} is refused by the disk`] : []),
+        ...(counters.retentionFailing > 0 ? [`retention of shard ${shard} is refused by the disk`] : [])
+      ])
+  }
+
   problems(): string[] {
     return this.#shards.problems()
   }

@@ -138,6 +138,8 @@ export interface Broker {
 
   topicCount(): number
   readiness(): Readiness
+  /** What fails for the moment and is tried again while the broker serves, one sentence each. */
+  troubles(): string[]
 }
 
 /** A step of a start, while it is under way. */

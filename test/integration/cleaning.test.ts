@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { existsSync, readdirSync } from 'node:fs'
 import type { TestContext } from 'node:test'
 import { startBroker, waitFor, type TestBroker } from '../support/broker.ts'
-import { HttpApi, assertRefused, onBothEngines, onEveryVariant } from '../support/http-api.ts'
+import { HttpApi, assertRefused, onBothEngines, onEveryVariant, parse } from '../support/http-api.ts'
 
 const flags = { '--segment-delete-grace': '10ms' }
 
@@ -163,6 +163,8 @@ onBothEngines(
     const reserved = { ...flags, '--disk-reserve-bytes': '1TiB' }
     const full = new HttpApi((await startBroker(t, { dataDir, flags: reserved })).url)
     assertRefused(await full.post('/topics/events/produce', { records: [{ value: 'x' }] }), 507, 'DISK_FULL')
+    const health = parse<{ troubles: string[] }>(await full.get('/healthz'))
+    assert.match(health.troubles[0] ?? '', /less room than its reserve/)
     assert.equal((await full.consumeAll('events', 0)).length, 30)
     assert.equal((await full.post('/admin/run-retention', '')).status, 204)
     const partition = (await full.describe('events')).partitions[0]

@@ -20,8 +20,8 @@ const RETRY_MS = 5000
 
 export interface CleaningParts {
   readonly log: ShardLog
-  readonly settling: Settling
-  readonly replies: ReplyWriter
+  readonly settling: Pick<Settling, 'turn' | 'noteDropped'>
+  readonly replies: Pick<ReplyWriter, 'log'>
   readonly counters: Float64Array
   readonly settings: CleaningSettings
   readonly monotonicMs: () => number

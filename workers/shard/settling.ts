@@ -167,6 +167,7 @@ export class Settling {
     if (this.#askedBytes > 0 && report.milliseconds > 0) {
       this.#rate += RATE_WEIGHT * (this.#askedBytes / report.milliseconds - this.#rate)
     }
+    counters[counterIndex.settlingFailing] = 0
     counters[counterIndex.settleJobs]! += 1
     counters[counterIndex.settleReadBytes]! += report.readBytes
     counters[counterIndex.settleWrittenBytes]! += report.writtenBytes
@@ -188,6 +189,7 @@ export class Settling {
     const waitMs = RETRY_MS[Math.min(this.#failures, RETRY_MS.length - 1)] ?? 0
     this.#failures++
     this.#retryAtMs = monotonicMs() + waitMs
+    counters[counterIndex.settlingFailing] = 1
     counters[counterIndex.settleFailures]! += 1
     for (const { id } of this.#waiting.splice(0)) {
       if (isFull) replies.fail(id, 'DISK_FULL', {}, 'no')

@@ -91,7 +91,10 @@ export function deleteTopic(exchange: Exchange): null {
 
 /** `GET /healthz`: the process lives; served from the first moment on. */
 export function healthz(exchange: Exchange): null {
-  exchange.sendJson(200, JSON.stringify({ status: 'ok', topics_count: exchange.services.broker.topicCount() }))
+  const { broker } = exchange.services
+  const answer = { status: 'ok', topics_count: broker.topicCount() }
+  const troubles = broker.troubles()
+  exchange.sendJson(200, JSON.stringify(troubles.length === 0 ? answer : { ...answer, troubles }))
   return null
 }
 

@@ -36,7 +36,8 @@ export const shardCounters = [
   'heldMs',
   'retentionSegments',
   'retentionBytes',
-  'retentionFailing'
+  'retentionFailing',
+  'settlingFailing'
 ] as const
 export type ShardCounter = (typeof shardCounters)[number]
 

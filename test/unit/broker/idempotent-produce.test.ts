@@ -128,6 +128,7 @@ class Stage {
       turn: () => undefined,
       onDelivered: () => undefined,
       problems: () => [],
+      troubles: () => [],
       progress: () => null,
       openTopic: () => Promise.resolve(),
       configureTopic: () => Promise.resolve(),

@@ -173,6 +173,10 @@ export class FakeBroker implements Broker {
     return Promise.reject(new BrokerError('ROUTE_NOT_FOUND', { path: 'listProducers' }))
   }
 
+  troubles(): string[] {
+    return []
+  }
+
   runRetention(): Promise<void> {
     return Promise.resolve()
   }

@@ -183,6 +183,10 @@ export class FakeBroker implements Broker {
     return this.producers
   }
 
+  troubles(): string[] {
+    return []
+  }
+
   runRetention(): Promise<void> {
     return Promise.resolve()
   }
