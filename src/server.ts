@@ -14,6 +14,7 @@ import { Compaction } from './broker/compaction.ts'
 import { IdempotentProduce, type IdempotentParts } from './broker/idempotent-produce.ts'
 import { LocalEngine, OpenTopics } from './broker/local-engine.ts'
 import { ProducerCommands } from './broker/producer-commands.ts'
+import { TombstoneKeeper } from './broker/tombstones.ts'
 import { budgetBytes, openFilesMax, reserveBytes } from './config/auto-sizes.ts'
 import { descriptorLimit, measureMachine } from './config/machine.ts'
 import type { Settings } from './config/settings.ts'
@@ -93,6 +94,8 @@ async function build(settings: Settings, logger: Logger, undo: Undo[]): Promise<
   const open = new OpenTopics()
   for (const topic of catalog.topics) open.set(topic)
   const shards = buildShards({ settings, logger, store, catalog, table, open, dataDir, placement })
+  const tombstones = new TombstoneKeeper({ catalog, store, shards, logger, monotonicMs: systemClock.monotonicMs })
+  shards.onSettled((shard, job, sequence) => tombstones.settled(shard, job, sequence))
   undo.push(() => shards.stop())
   // A share of the request memory, so that a few large frames leave room for the many small ones.
   const oversized = new ByteBudget(Math.floor(settings.requestMemoryBytes / limits.movedFrameShare))
@@ -105,7 +108,7 @@ async function build(settings: Settings, logger: Logger, undo: Undo[]): Promise<
   undo.push(() => Promise.resolve(space.stop()))
   const { compaction, maintenance } = buildCompaction({ settings, logger, catalog, shards, dataDir, space })
   undo.push(() => maintenance.close())
-  const parts = { ...topicParts, idempotent, producers, compaction, space, preparation: placement }
+  const parts = { ...topicParts, idempotent, producers, tombstones, compaction, space, preparation: placement }
   const broker = new LocalBroker({ ...settings, ...parts })
 
   const started = placement.prepare().then(() => shards.start())
@@ -117,6 +120,7 @@ async function build(settings: Settings, logger: Logger, undo: Undo[]): Promise<
   const stopSweeping = await keepProducers(producers, logger)
   undo.push(stopSweeping)
   compaction.start()
+  tombstones.start()
   http.markStarted()
 
   return {

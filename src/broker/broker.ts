@@ -24,10 +24,11 @@ import type { ProducerCommands } from './producer-commands.ts'
 import { Router } from './router.ts'
 import { TopicCommands, type TopicParts } from './topic-commands.ts'
 
-export interface BrokerOptions extends Omit<TopicParts, 'onDeleted'> {
+export interface BrokerOptions extends Omit<TopicParts, 'onDeleting'> {
   readonly engine: Engine
   readonly idempotent: IdempotentProduce
   readonly producers: ProducerCommands
+  readonly tombstones: { begin(topic: Topic): () => void }
   readonly compaction: { readonly problem: string | null; runAll(): Promise<void> }
   /** True while the disk has no room for more records. */
   readonly space: { readonly isLow: boolean }
@@ -59,7 +60,16 @@ export class LocalBroker implements Broker {
 
   constructor(options: BrokerOptions) {
     this.#options = options
-    this.#topics = new TopicCommands({ ...options, onDeleted: topic => this.#router.forget(topic) })
+    this.#topics = new TopicCommands({
+      ...options,
+      onDeleting: topic => {
+        const onDropped = options.tombstones.begin(topic)
+        return () => {
+          this.#router.forget(topic)
+          onDropped()
+        }
+      }
+    })
   }
 
   createTopic(request: CreateTopicRequest): Promise<{ name: string; partitions: number }> {

@@ -100,7 +100,7 @@ export class Compaction {
     if (topics.length === 0 || this.#isStopped) return
     this.counts.passes++
     // Only what is settled is compacted: what was asked for includes what lies in slots.
-    if (isAsked) await shards.broadcast(link => link.control(id => ({ kind: 'settle-all', id })))
+    if (isAsked) await shards.settleAll()
     const problems: string[] = []
     for (const { shard } of shards.links()) {
       const wanted = topics.map(({ firstHandle, partitionCount }) => {

@@ -18,8 +18,8 @@ export interface TopicParts {
   readonly store: Store
   readonly engine: Engine
   readonly defaults: TopicDefaults
-  /** Called when a topic is gone. */
-  readonly onDeleted: (topic: Topic) => void
+  /** Called when a topic is deleted in the catalog; what it returns, when every owner has dropped it. */
+  readonly onDeleting: (topic: Topic) => () => void
 }
 
 export class TopicCommands {
@@ -60,14 +60,15 @@ export class TopicCommands {
   }
 
   delete(name: string): Promise<{ name: string; partitions: number }> {
-    const { catalog, engine, turns, onDeleted } = this.#parts
+    const { catalog, engine, turns, onDeleting } = this.#parts
     return turns.run(name, async () => {
       const { topic, change } = decideDelete(catalog, name)
       catalog.reserve(change)
       await this.#commit(change)
       catalog.apply(change)
+      const onDropped = onDeleting(topic)
       await engine.dropTopic(topic)
-      onDeleted(topic)
+      onDropped()
       return { name: topic.name, partitions: topic.partitionCount }
     })
   }

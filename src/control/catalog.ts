@@ -158,13 +158,20 @@ export class Catalog {
         return this.#replace({ ...this.#existing(change.id), config: change.config })
       case 'topic-deleted':
         return this.#bury(this.#existing(change.id))
+      case 'tombstones-forgotten': {
+        const ids = new Set(change.ids)
+        const kept = this.#tombstones.filter(({ id }) => !ids.has(id))
+        this.#tombstones.splice(0, this.#tombstones.length, ...kept)
+        return
+      }
       default:
         unreachable(change)
     }
   }
 
   #nameOf(change: CatalogChange): string | null {
-    if (change.kind === 'placement' || change.kind === 'slot-opened') return null
+    if (change.kind === 'placement' || change.kind === 'slot-opened' || change.kind === 'tombstones-forgotten')
+      return null
     return change.kind === 'topic-created' ? change.topic.name : this.#existing(change.id).name
   }
 

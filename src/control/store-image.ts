@@ -69,6 +69,8 @@ export type CatalogChange =
   | { readonly kind: 'topic-created'; readonly topic: Topic }
   | { readonly kind: 'topic-configured'; readonly id: TopicId; readonly config: TopicConfig }
   | { readonly kind: 'topic-deleted'; readonly id: TopicId }
+  /** Nothing mentions the handles of these deleted topics any more. */
+  | { readonly kind: 'tombstones-forgotten'; readonly ids: readonly TopicId[] }
 
 export type ProducerChange =
   | { readonly kind: 'producer-added'; readonly producer: Producer }

@@ -64,6 +64,7 @@ export class SettlerThread {
   readonly #cancelWaiters = new Map<number, (() => void)[]>()
   /** Who waits for the answer to a job; null: the shard or the thread is gone. */
   readonly #answers = new Map<SettlerJob, (reply: SettlerReply | null) => void>()
+  readonly #settleJobs = new Map<number, number>()
   #isStopped = false
   #hasStarted = false
   /** By shard, since the process started. */
@@ -79,7 +80,13 @@ export class SettlerThread {
 
   settle(shard: number, wish: SettleWish): void {
     const { placeOf, topicPlaces, graceMs } = this.#options
+    this.#settleJobs.set(shard, this.settleJobs(shard) + 1)
     this.#send({ kind: 'settle', place: placeOf(shard), wish, topics: topicPlaces(), graceMs })
+  }
+
+  /** Settle jobs sent for a shard so far: the number of the newest, and there is one at a time. */
+  settleJobs(shard: number): number {
+    return this.#settleJobs.get(shard) ?? 0
   }
 
   /** Partitions of these topics that are to be compacted, packed. @fails Error in words for the log */

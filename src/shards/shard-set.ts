@@ -13,7 +13,8 @@ import type { SettlingSettings } from '../wire/shard/start.ts'
 import { describeDeath, isOperatorsBusiness, isShardLoss, rethrowUnlessLost, startFailure } from './shard-death.ts'
 import { openShard } from './open-shard.ts'
 import { ReplyDelivery } from './reply-delivery.ts'
-import { SettlerThread, type SettlerListener } from './settler-thread.ts'
+import { settlerListener } from './settler-listener.ts'
+import { SettlerThread } from './settler-thread.ts'
 import { ShardLink, type LinkStart } from './shard-link.ts'
 import { describeStart, shareStarted, type StartingShard } from './start-progress.ts'
 
@@ -87,6 +88,7 @@ export class ShardSet {
   readonly #newestSlots: Map<number, number>
   readonly #delivery = new ReplyDelivery(() => this.links())
   readonly #settler: SettlerThread
+  readonly #settledHooks: ((shard: number, job: number, sequence: number) => void)[] = []
   #isTurnDue = false
   #isStopping = false
   #hasStarted = false
@@ -108,33 +110,17 @@ export class ShardSet {
     }))
     this.#settler = new SettlerThread({
       ...options,
-      listener: this.#settlerListener(),
+      listener: settlerListener({
+        linkOf: shard => this.#state(shard).link,
+        tell: (shard, make) => this.#tell(shard, make),
+        onSettled: (shard, sequence) => {
+          for (const hook of this.#settledHooks) hook(shard, this.#settler.settleJobs(shard), sequence)
+        }
+      }),
       placeOf: shard => this.#placeOf(shard),
       graceMs: options.settings.segmentDeleteGraceMs,
       faults: options.settlerFaults
     })
-  }
-
-  #settlerListener(): SettlerListener {
-    return {
-      onFilled: (shard, file) => this.#tell(shard, id => ({ kind: 'slots-filled', id, files: [file] })),
-      onFillFailed: (shard, bytes) => this.#tell(shard, id => ({ kind: 'slots-failed', id, bytes })),
-      onSettledPart: (shard, changes) => {
-        this.#state(shard).link?.sendChanges(changes).catch(rethrowUnlessLost)
-      },
-      onSettled: async (shard, report) => {
-        const { link } = this.#state(shard)
-        if (link === null) throw this.refusal(shard)
-        await link.control(id => ({ kind: 'settled', id, report }))
-      },
-      onFilesUnused: async (shard, paths) => {
-        const { link } = this.#state(shard)
-        if (link === null) throw this.refusal(shard)
-        await link.control(id => ({ kind: 'files-unused', id, paths }))
-      },
-      onSettleFailed: (shard, problem, isFull) =>
-        this.#tell(shard, id => ({ kind: 'settle-failed', id, problem, isFull }))
-    }
   }
 
   #placeOf(shard: number): ShardPlace {
@@ -244,6 +230,21 @@ export class ShardSet {
     )
   }
   readonly #exitWaiters: { link: ShardLink; resolve: () => void }[] = []
+
+  /** Calls the hook when a settle job is committed and adopted: its number, and up to which slot all is settled. */
+  onSettled(hook: (shard: number, job: number, sequence: number) => void): void {
+    this.#settledHooks.push(hook)
+  }
+
+  /** Sequence of the newest slot that a shard has opened; 0: none. */
+  newestSlot(shard: number): number {
+    return this.#newestSlots.get(shard) ?? 0
+  }
+
+  /** Has everything settled that was written so far, on every shard that is up. @fails DISK_FULL, OVERLOADED */
+  settleAll(): Promise<void> {
+    return this.broadcast(link => link.control(id => ({ kind: 'settle-all', id })))
+  }
 
   /** The thread that alone changes manifests. */
   get settler(): SettlerThread {

@@ -1,6 +1,7 @@
 /** Retention and compaction of a running broker, over HTTP: what goes, what stays, and that it stays gone. */
 import assert from 'node:assert/strict'
 import { existsSync, readdirSync } from 'node:fs'
+import { DatabaseSync } from 'node:sqlite'
 import type { TestContext } from 'node:test'
 import { startBroker, waitFor, type TestBroker } from '../support/broker.ts'
 import { HttpApi, assertRefused, onBothEngines, onEveryVariant, parse } from '../support/http-api.ts'
@@ -171,6 +172,37 @@ onBothEngines(
     assert.ok(partition !== undefined && partition.start_offset > 0 && partition.end_offset === 30)
     await full.createTopic('more', 1)
     assert.equal((await full.call('DELETE', '/topics/more')).status, 200)
+  },
+  { flags }
+)
+
+onBothEngines(
+  'topics that are made, filled and deleted over and over leave nothing in the store or on the disk',
+  async (_t, api, broker) => {
+    for (let round = 0; round < 12; round++) {
+      await api.createTopic('brief', 3, { segment_bytes: 1000, cleanup_policy: 'compact' })
+      await fill(api, 'brief', 0, 5)
+      assert.equal((await api.call('DELETE', '/topics/brief')).status, 200)
+    }
+    await api.createTopic('lasting', 1, { cleanup_policy: 'compact' })
+    await fill(api, 'lasting', 0, 5)
+    assert.equal((await api.post('/admin/run-compaction', '')).status, 204)
+    const { dataDir } = broker
+    const rows = (): unknown[] => {
+      const database = new DatabaseSync(`${dataDir}/store.db`, { readOnly: true })
+      try {
+        return database.prepare('SELECT id FROM tombstones').all()
+      } finally {
+        database.close()
+      }
+    }
+    await waitFor('the deleted topics to be forgotten', () => rows().length === 0)
+    const topics = existsSync(`${dataDir}/topics`) ? readdirSync(`${dataDir}/topics`) : []
+    assert.ok(
+      topics.every(name => name.startsWith('lasting')),
+      topics.join()
+    )
+    assert.equal((await api.consumeAll('lasting', 0)).length, 5)
   },
   { flags }
 )

@@ -116,6 +116,9 @@ export class StoreDatabase {
         changedOne(this.#statements.bury.run(change.id))
         changedOne(this.#statements.remove.run(change.id))
         return
+      case 'tombstones-forgotten':
+        for (const id of change.ids) this.#statements.forgetTombstone.run(id)
+        return
       case 'producer-added':
         return this.#addProducer(change.producer)
       case 'producer-used': {
@@ -188,6 +191,7 @@ interface Statements {
   readonly create: StatementSync
   readonly configure: StatementSync
   readonly bury: StatementSync
+  readonly forgetTombstone: StatementSync
   readonly remove: StatementSync
   readonly allotProducer: StatementSync
   readonly addProducer: StatementSync
@@ -214,6 +218,7 @@ function prepareStatements(database: DatabaseSync): Statements {
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
     ),
     configure: database.prepare(`UPDATE topics SET ${assignments} WHERE id = ?`),
+    forgetTombstone: database.prepare('DELETE FROM tombstones WHERE id = ?'),
     bury: database.prepare(
       `INSERT INTO tombstones (id, name, first_handle, partition_count)
        SELECT id, name, first_handle, partition_count FROM topics WHERE id = ?`
