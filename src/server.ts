@@ -3,18 +3,24 @@
  * takes it down in the reverse order. Main thread.
  */
 import { availableParallelism } from 'node:os'
+import { rmSync } from 'node:fs'
 import { resolve } from 'node:path'
-import type { BackgroundJobs, MaintenanceJobs } from './background/jobs.ts'
+import type { ColdPlace } from './background/cold.ts'
+import type { BackgroundJobs, ColdJobs, MaintenanceJobs } from './background/jobs.ts'
 import { BackgroundPool } from './background/pool.ts'
 import { ByteBudget } from './base/byte-budget.ts'
 import { systemClock } from './base/clock.ts'
 import type { Logger } from './base/logger.ts'
 import { LocalBroker } from './broker/broker.ts'
+import { ColdReads } from './broker/cold-reads.ts'
 import { Compaction } from './broker/compaction.ts'
 import { IdempotentProduce, type IdempotentParts } from './broker/idempotent-produce.ts'
 import { LocalEngine, OpenTopics } from './broker/local-engine.ts'
 import { ProducerCommands } from './broker/producer-commands.ts'
+import { StructuralTurns } from './broker/structural-turns.ts'
+import { Tiering } from './broker/tiering.ts'
 import { TombstoneKeeper } from './broker/tombstones.ts'
+import { parseBucketAddress, parseEndpoint } from './cold/cold-settings.ts'
 import { budgetBytes, openFilesMax, reserveBytes } from './config/auto-sizes.ts'
 import { descriptorLimit, measureMachine } from './config/machine.ts'
 import type { Settings } from './config/settings.ts'
@@ -33,8 +39,10 @@ import { ShardSet } from './shards/shard-set.ts'
 import { openStore } from './store/store-client.ts'
 import type { Store } from './store/store.ts'
 import { sumCounters, type ShardCounters } from './wire/shard/counters.ts'
+import { COLD_CACHE_DIRECTORY, COLD_OUTGOING_DIRECTORY } from './wire/shard/cold.ts'
+import type { ColdEvent } from './wire/shard/messages.ts'
 import type { TopicPlace } from './wire/shard/settle.ts'
-import type { SettlingSettings } from './wire/shard/start.ts'
+import type { CleaningSettings, SettlingSettings } from './wire/shard/start.ts'
 
 /** A broker that answers. */
 export interface RunningServer {
@@ -58,6 +66,9 @@ export interface RunningServer {
  * shards to seal their logs: one stuck client must not make a clean stop a failed one.
  */
 const GATEWAY_STOP_SHARE = 0.75
+
+/** One for uploads, which follow each other; the others for reads. */
+const COLD_THREADS = 3
 
 /** What is already running, newest last: taken down in reverse when a later part does not start. */
 type Undo = () => Promise<void>
@@ -91,9 +102,14 @@ async function build(settings: Settings, logger: Logger, undo: Undo[]): Promise<
   const { shardCount } = placement
   undo.push(() => placement.stop())
 
+  // Of the last run: a copy that was cut off must not be taken for one.
+  for (const name of [COLD_CACHE_DIRECTORY, COLD_OUTGOING_DIRECTORY])
+    rmSync(`${dataDir}/${name}`, { recursive: true, force: true })
+
   const open = new OpenTopics()
   for (const topic of catalog.topics) open.set(topic)
-  const shards = buildShards({ settings, logger, store, catalog, table, open, dataDir, placement })
+  const shardParts = { settings, logger, store, catalog, table, open, dataDir, placement }
+  const shards = buildShards({ ...shardParts, onColdEvent: (shard, event) => upkeep.coldReads.onEvent(shard, event) })
   const tombstones = new TombstoneKeeper({ catalog, store, shards, logger, monotonicMs: systemClock.monotonicMs })
   shards.onSettled((shard, job, sequence) => tombstones.settled(shard, job, sequence))
   undo.push(() => shards.stop())
@@ -106,9 +122,11 @@ async function build(settings: Settings, logger: Logger, undo: Undo[]): Promise<
   const space = buildSpace(settings, dataDir, shardCount, logger)
   await space.start()
   undo.push(() => Promise.resolve(space.stop()))
-  const { compaction, maintenance } = buildCompaction({ settings, logger, catalog, shards, dataDir, space })
-  undo.push(() => maintenance.close())
-  const parts = { ...topicParts, idempotent, producers, tombstones, compaction, space, preparation: placement }
+  const upkeep = buildUpkeep(shardParts, shards, space)
+  const { compaction, tiering } = upkeep
+  undo.push(() => upkeep.stop())
+  const upkeeps = { compaction, tiering, tombstones, space }
+  const parts = { ...topicParts, ...upkeeps, idempotent, producers, preparation: placement }
   const broker = new LocalBroker({ ...settings, ...parts })
 
   const started = placement.prepare().then(() => shards.start())
@@ -120,6 +138,7 @@ async function build(settings: Settings, logger: Logger, undo: Undo[]): Promise<
   const stopSweeping = await keepProducers(producers, logger)
   undo.push(stopSweeping)
   compaction.start()
+  tiering.start()
   tombstones.start()
   http.markStarted()
 
@@ -139,8 +158,7 @@ async function build(settings: Settings, logger: Logger, undo: Undo[]): Promise<
       const deadlineMs = settings.shutdownTimeoutMs * GATEWAY_STOP_SHARE
       await Promise.all([http.stop(deadlineMs), es01?.stop(deadlineMs)])
       await background.close()
-      await maintenance.close()
-      await compaction.stop()
+      await upkeep.stop()
       await stopSweeping()
       const links = shards.links()
       await shards.stop()
@@ -160,9 +178,11 @@ interface ShardParts {
   readonly open: OpenTopics
   readonly dataDir: string
   readonly placement: PlacementOfShards
+  readonly onColdEvent: (shard: number, event: ColdEvent) => void
 }
 
-function buildShards({ settings, logger, store, catalog, table, open, dataDir, placement }: ShardParts): ShardSet {
+function buildShards(parts: ShardParts): ShardSet {
+  const { settings, logger, store, catalog, table, open, dataDir, placement } = parts
   const { shardCount, epoch: placementEpoch } = placement
   return new ShardSet({
     shardCount,
@@ -170,9 +190,10 @@ function buildShards({ settings, logger, store, catalog, table, open, dataDir, p
     dataDirectory: dataDir,
     openFilesMax: Math.max(1, Math.floor(openFilesMax(settings, descriptorLimit()) / shardCount)),
     directoryOf: shard => `${dataDir}/${journalPath({ shard, placementEpoch })}`,
-    settings: { ...settings, settling: settlingOf(settings, dataDir, shardCount) },
+    settings: { ...settings, settling: settlingOf(settings, dataDir, shardCount), cleaning: cleaningOf(settings) },
     faultsOf: armedFaults(process.env['MILLRACE_FAULTS']),
     settlerFaults: threadFaults(process.env['MILLRACE_FAULTS'], 'settler'),
+    onColdEvent: parts.onColdEvent,
     topicPlaces: () => topicPlaces(catalog),
     newestSlots: placement.newestSlots,
     onSlotOpened: (shard, sequence) => {
@@ -188,36 +209,55 @@ function buildShards({ settings, logger, store, catalog, table, open, dataDir, p
   })
 }
 
-function buildCompaction({
-  settings,
-  logger,
-  catalog,
-  shards,
-  dataDir,
-  space
-}: {
-  settings: Settings
-  logger: Logger
-  catalog: Catalog
-  shards: ShardSet
-  dataDir: string
+/** What keeps the logs in shape beside the shards. */
+interface Upkeep {
+  readonly compaction: Compaction
+  readonly tiering: Tiering
+  readonly coldReads: ColdReads
+  /** Ends the threads, and what waits for them. */
+  stop(): Promise<void>
+}
+
+function buildUpkeep(
+  { settings, logger, catalog, dataDir }: Omit<ShardParts, 'onColdEvent'>,
+  shards: ShardSet,
   space: FreeSpace
-}): { compaction: Compaction; maintenance: BackgroundPool<MaintenanceJobs> } {
-  // Apart from the pool of short jobs: a pass may take minutes.
-  const maintenance = new BackgroundPool<MaintenanceJobs>({ threadsMax: 1, jobsMax: limits.backgroundJobsMax, logger })
+): Upkeep {
+  const { backgroundJobsMax: jobsMax } = limits
+  // Apart from the pool of short jobs, and from each other: a pass may take minutes, and reads wait for cold storage.
+  const maintenance = new BackgroundPool<MaintenanceJobs>({ threadsMax: 1, jobsMax, logger })
+  const cold = new BackgroundPool<ColdJobs>({ threadsMax: COLD_THREADS, jobsMax, logger })
+  const place = coldPlace(settings, dataDir)
+  const shared = { catalog, shards, turns: new StructuralTurns(), logger }
   const compaction = new Compaction({
-    catalog,
-    shards,
+    ...shared,
     pool: maintenance,
     clock: systemClock,
-    logger,
     dataDirectory: dataDir,
     intervalMs: settings.compactionCheckIntervalMs,
     mapBytes: settings.compactionMemoryBytes,
     space,
     settleBytes: budgetBytes(settings, measureMachine(dataDir), shards.shardCount)
   })
-  return { compaction, maintenance }
+  const tiering = new Tiering({ ...shared, pool: cold, place, intervalMs: settings.retentionCheckIntervalMs })
+  const coldReads = new ColdReads({ shards, pool: cold, place, cacheBytes: settings.coldCacheBytes, logger })
+  const stop = async (): Promise<void> => {
+    await Promise.all([maintenance.close(), cold.close()])
+    await Promise.all([compaction.stop(), tiering.stop()])
+  }
+  return { compaction, tiering, coldReads, stop }
+}
+
+/** null: none is configured. */
+function coldPlace(settings: Settings, dataDirectory: string): ColdPlace | null {
+  const { coldStorageDir, coldStorage, coldStorageEndpoint, coldStorageRegion, coldStoragePathStyle } = settings
+  if (coldStorageDir === null && coldStorage === null) return null
+  // Refused here, in one line: a background thread would find out at the first upload.
+  if (coldStorage !== null) parseBucketAddress(coldStorage)
+  if (coldStorageEndpoint !== null) parseEndpoint(coldStorageEndpoint)
+  const faults = threadFaults(process.env['MILLRACE_FAULTS'], 'cold')
+  const where = { coldStorageDir, coldStorage, coldStorageEndpoint, coldStorageRegion, coldStoragePathStyle }
+  return { dataDirectory, ...where, faults }
 }
 
 /** What a topic gets that does not say otherwise. */
@@ -270,6 +310,11 @@ function settlingOf(settings: Settings, dataDir: string, shardCount: number): Se
   const total = budgetBytes(settings, measureMachine(dataDir), shardCount)
   const { settleIdleMs: idleMs, settleAgeMs: ageMs } = settings
   return { budgetBytes: Math.floor(total / shardCount), idleMs, ageMs }
+}
+
+/** With cold storage nothing is dropped for its age or size: tiering moves it. */
+function cleaningOf({ retentionCheckIntervalMs, segmentMs, coldStorageDir, coldStorage }: Settings): CleaningSettings {
+  return { intervalMs: retentionCheckIntervalMs, segmentMs, isTiered: coldStorageDir !== null || coldStorage !== null }
 }
 
 /** Where the files of topics are; deleted ones have none. */
@@ -338,8 +383,8 @@ function armedFaults(text: string | undefined): (shard: number, isFirst: boolean
   return (shard, isFirst) => (isFirst ? first.get(shard) : undefined) ?? each.get(shard) ?? null
 }
 
-/** `<thread>/<plan>`: faults of the settler thread in its first life, of a change of shards, of removing what it left. */
-function threadFaults(text: string | undefined, thread: 'settler' | 'change' | 'remove'): string | null {
+/** `<thread>/<plan>`: faults of the settler thread in its first life, of a change of shards, of removing what it left, of cold storage. */
+function threadFaults(text: string | undefined, thread: 'settler' | 'change' | 'remove' | 'cold'): string | null {
   const item = (text ?? '').split(';').find(part => part.startsWith(`${thread}/`))
   return item === undefined ? null : item.slice(thread.length + 1)
 }

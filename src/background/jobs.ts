@@ -5,6 +5,15 @@
  * them at a time, and whoever has them last frees them with freeMemory (README.md says why they are not shared).
  * A job answers with a value for everything a caller or a disk can cause; what it throws is a bug.
  */
+import type {
+  ColdResult,
+  FetchSegmentValue,
+  RemoveObjectsResult,
+  RemoveObjectsValue,
+  SweepColdValue,
+  TierSegmentsResult,
+  TierSegmentsValue
+} from './cold.ts'
 import type { CompactPartitionResult, CompactPartitionValue } from './compaction.ts'
 import type { Moved } from './moved.ts'
 import type { ScanProduceResult, ScanProduceValue } from './produce-scan.ts'
@@ -22,6 +31,14 @@ export type MaintenanceJobs = {
   readonly compactPartition: { readonly value: CompactPartitionValue; readonly result: CompactPartitionResult }
 }
 
+/** Jobs that talk to cold storage: threads of their own again, because reads wait for some of them. */
+export type ColdJobs = {
+  readonly tierSegments: { readonly value: TierSegmentsValue; readonly result: TierSegmentsResult }
+  readonly fetchSegment: { readonly value: FetchSegmentValue; readonly result: ColdResult }
+  readonly removeObjects: { readonly value: RemoveObjectsValue; readonly result: RemoveObjectsResult }
+  readonly sweepCold: { readonly value: SweepColdValue; readonly result: ColdResult }
+}
+
 /** What a thread is handed; its entry exports `run(task)`. */
 export interface Task {
   readonly job: string
@@ -30,5 +47,7 @@ export interface Task {
 
 /** The code behind the names: what an entry must have to serve these jobs. */
 export type JobHandlers<Jobs extends JobTable> = {
-  readonly [Name in keyof Jobs]: (value: Jobs[Name]['value']) => Jobs[Name]['result'] | Moved<Jobs[Name]['result']>
+  readonly [Name in keyof Jobs]: (
+    value: Jobs[Name]['value']
+  ) => Jobs[Name]['result'] | Moved<Jobs[Name]['result']> | Promise<Jobs[Name]['result']>
 }

@@ -22,6 +22,7 @@ import type { Engine } from './engine.ts'
 import { checkSequences, type IdempotentProduce } from './idempotent-produce.ts'
 import type { ProducerCommands } from './producer-commands.ts'
 import { Router } from './router.ts'
+import type { Tiering } from './tiering.ts'
 import { TopicCommands, type TopicParts } from './topic-commands.ts'
 
 export interface BrokerOptions extends Omit<TopicParts, 'onDeleting'> {
@@ -30,6 +31,7 @@ export interface BrokerOptions extends Omit<TopicParts, 'onDeleting'> {
   readonly producers: ProducerCommands
   readonly tombstones: { begin(topic: Topic): () => void }
   readonly compaction: { readonly problem: string | null; runAll(): Promise<void> }
+  readonly tiering: Pick<Tiering, 'problem' | 'runAll' | 'coldSegments'>
   /** True while the disk has no room for more records. */
   readonly space: { readonly isLow: boolean }
   /** What comes before the engine starts. */
@@ -108,8 +110,13 @@ export class LocalBroker implements Broker {
     return this.#options.producers.forget(id)
   }
 
-  runRetention(): Promise<void> {
-    return this.#options.engine.runRetention()
+  async runRetention(): Promise<void> {
+    await this.#options.engine.runRetention()
+    await this.#options.tiering.runAll()
+  }
+
+  coldSegments(name: string, partition: number): Promise<readonly number[]> {
+    return this.#options.tiering.coldSegments(name, partition)
   }
 
   runCompaction(): Promise<void> {
@@ -204,11 +211,12 @@ export class LocalBroker implements Broker {
   }
 
   troubles(): string[] {
-    const { engine, compaction, space } = this.#options
+    const { engine, compaction, tiering, space } = this.#options
     return [
       ...(space.isLow ? ['the disk has less room than its reserve: produce is refused'] : []),
       ...engine.troubles(),
-      ...(compaction.problem === null ? [] : [compaction.problem])
+      ...(compaction.problem === null ? [] : [compaction.problem]),
+      ...(tiering.problem === null ? [] : [tiering.problem])
     ]
   }
 

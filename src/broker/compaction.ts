@@ -14,11 +14,13 @@ import { limits } from '../model/limits.ts'
 import type { Topic } from '../model/topic.ts'
 import type { ShardSet } from '../shards/shard-set.ts'
 import type { CompactablePartition } from '../wire/shard/settle.ts'
+import type { StructuralTurns } from './structural-turns.ts'
 
 export interface CompactionParts {
   readonly catalog: Catalog
   readonly shards: ShardSet
   readonly pool: BackgroundPool<MaintenanceJobs>
+  readonly turns: StructuralTurns
   readonly clock: Clock
   readonly logger: Logger
   /** Absolute. */
@@ -53,8 +55,6 @@ export class Compaction {
     bytesWritten: 0,
     failures: 0
   }
-  /** Passes run one after another: a partition is never compacted twice at once. */
-  #last: Promise<void> = Promise.resolve()
   #timer: NodeJS.Timeout | null = null
   #isStopped = false
   /** What failed in the last pass, one sentence; null: nothing. */
@@ -80,7 +80,7 @@ export class Compaction {
   async stop(): Promise<void> {
     this.#isStopped = true
     if (this.#timer !== null) clearInterval(this.#timer)
-    await this.#last.catch(() => undefined)
+    await this.#parts.turns.idle()
   }
 
   /** A pass over everything that is sealed, settled or not. @fails DISK_FULL, SHARD_DOWN, OVERLOADED */
@@ -89,9 +89,7 @@ export class Compaction {
   }
 
   #enqueue(isAsked: boolean): Promise<void> {
-    const pass = this.#last.catch(() => undefined).then(() => this.#pass(isAsked))
-    this.#last = pass
-    return pass
+    return this.#parts.turns.run(() => this.#pass(isAsked))
   }
 
   async #pass(isAsked: boolean): Promise<void> {

@@ -136,47 +136,41 @@ export const coldStorageSettings = {
     group: 'Cold storage',
     kind: optional(text('<path>', 'a directory; not together with --cold-storage'), 'none'),
     fallback: null,
-    text: 'Directory that sealed segments are moved to',
-    later: true
+    text: 'Directory that segments are moved to when they have had their time, instead of being dropped'
   },
   coldStorage: {
     flag: '--cold-storage',
     group: 'Cold storage',
     kind: optional(text('<s3://bucket/prefix>', 's3://bucket/prefix; not together with --cold-storage-dir'), 'none'),
     fallback: null,
-    text: 'S3-compatible bucket that sealed segments are moved to',
-    later: true
+    text: 'S3-compatible bucket that segments are moved to when they have had their time, instead of being dropped'
   },
   coldStorageEndpoint: {
     flag: '--cold-storage-endpoint',
     group: 'Cold storage',
     kind: optional(text('<url>', 'an http or https address; together with --cold-storage'), 'none'),
     fallback: null,
-    text: 'Address of the bucket service; none is the one that AWS has for the region',
-    later: true
+    text: 'Address of the bucket service; none is the one that AWS has for the region'
   },
   coldStorageRegion: {
     flag: '--cold-storage-region',
     group: 'Cold storage',
     kind: text('<region>', 'the name of a region'),
     fallback: 'us-east-1',
-    text: 'Region of the bucket',
-    later: true
+    text: 'Region of the bucket'
   },
   coldStoragePathStyle: {
     flag: '--cold-storage-path-style',
     group: 'Cold storage',
     kind: toggle(),
     fallback: false,
-    text: 'Name the bucket in the path instead of the host name, as most services other than AWS want it',
-    later: true
+    text: 'Name the bucket in the path instead of the host name, as most services other than AWS want it'
   },
   coldCacheBytes: {
     flag: '--cold-cache-bytes',
     group: 'Cold storage',
-    kind: bytes({ min: 64 * MIB, max: TIB }),
+    kind: bytes({ min: MIB, max: TIB }),
     fallback: GIB,
-    text: 'Local disk that copies of cold segments may take while they are read',
-    later: true
+    text: 'Local disk that copies of cold segments may take while they are read'
   }
 } as const satisfies Partial<Schema>

@@ -143,6 +143,11 @@ export class Fields {
     return items
   }
 
+  /** True while something is left. */
+  get hasMore(): boolean {
+    return this.#taken < this.#values.length
+  }
+
   /** Notes what is left over. */
   end(): void {
     if (this.#taken < this.#values.length) this.#note('it has more fields than it should have')

@@ -1,6 +1,6 @@
 /**
- * The bytes of a manifest, version 1 (docs/formats.md draws them). Pure; the settler thread writes them, shards and the
- * offline tools read them.
+ * The bytes of a manifest, versions 1 and 2 (docs/formats.md draws them). Pure; the settler thread writes them, shards and
+ * the offline tools read them. Version 2 knows cold storage; what has nothing there is written as version 1, byte for byte.
  *
  *   0    magic 8 · 8 u32 version · 12 u64 bytes of the file · 20 u32 crc32c of all other bytes
  *   24   u32 length, head               msgpack
@@ -19,9 +19,20 @@ import { packMessage } from '../wire/msgpack.ts'
 import { readU64, write64 } from '../wire/primitives/u64.ts'
 import { Fields, unpackPlain, type Faults } from './manifest-fields.ts'
 import { headProblem, partitionProblem } from './manifest-rules.ts'
-import type { Extent, Manifest, ManifestPartition, ManifestProducer, ManifestSegment } from './manifest.ts'
+import type {
+  ColdCopy,
+  Extent,
+  FileRemoval,
+  Manifest,
+  ManifestPartition,
+  ManifestProducer,
+  ManifestSegment
+} from './manifest.ts'
 
-export const MANIFEST_VERSION = 1
+/** The newest version that is read. */
+export const MANIFEST_VERSION = 2
+/** Of a manifest that names nothing in cold storage. */
+const LOCAL_VERSION = 1
 /** What every version begins with. */
 export const MANIFEST_PREFIX_BYTES = 24
 const MAGIC = Buffer.from('MILLMANI', 'latin1')
@@ -52,7 +63,7 @@ export function encodeManifest(manifest: Manifest): Buffer {
   assert(total <= MANIFEST_BYTES_MAX, 'a manifest is written in one call')
   const bytes = Buffer.allocUnsafe(total)
   MAGIC.copy(bytes)
-  bytes.writeUInt32BE(MANIFEST_VERSION, VERSION_AT)
+  bytes.writeUInt32BE(namesCold(manifest) ? MANIFEST_VERSION : LOCAL_VERSION, VERSION_AT)
   write64(bytes, BYTES_AT, total)
   let at = MANIFEST_PREFIX_BYTES
   for (const chunk of chunks) {
@@ -62,6 +73,12 @@ export function encodeManifest(manifest: Manifest): Buffer {
   }
   bytes.writeUInt32BE(checksumOf(bytes), CHECKSUM_AT)
   return bytes
+}
+
+function namesCold({ partitions, removals }: Manifest): boolean {
+  if (removals.some(({ isCold }) => isCold)) return true
+  for (const { segments } of partitions.values()) if (segments.some(({ cold }) => cold !== undefined)) return true
+  return false
 }
 
 function encodePartition(partition: ManifestPartition, nextPack: number): Uint8Array {
@@ -80,9 +97,19 @@ function refuse(problem: string | null): void {
 function headValues(manifest: Manifest): unknown[] {
   const { shard, placementEpoch, commit, settledSequence, settledGroup, receiveMsMax, nextPack } = manifest
   const values: unknown[] = [shard, placementEpoch, commit, settledSequence, settledGroup, receiveMsMax, nextPack]
-  values.push(manifest.partitions.size, manifest.removals.length)
-  for (const { path, dueMs } of manifest.removals) values.push(path, dueMs)
+  const cold = manifest.removals.filter(({ isCold }) => isCold)
+  values.push(manifest.partitions.size)
+  pushRemovals(
+    values,
+    manifest.removals.filter(({ isCold }) => !isCold)
+  )
+  if (cold.length > 0) pushRemovals(values, cold)
   return values
+}
+
+function pushRemovals(values: unknown[], removals: readonly FileRemoval[]): void {
+  values.push(removals.length)
+  for (const { path, dueMs } of removals) values.push(path, dueMs)
 }
 
 /** One flat list: arrays within arrays cost three times as much to make and to pack. */
@@ -101,7 +128,18 @@ function partitionValues(partition: ManifestPartition): unknown[] {
   }
   values.push(damaged.length)
   for (const range of damaged) values.push(range.firstOffset, range.nextOffset, range.path)
+  pushCold(values, segments)
   return values
+}
+
+/** The last list of a partition, left out where it would be empty: which segments are cold, by index. */
+function pushCold(values: unknown[], segments: readonly ManifestSegment[]): void {
+  const count = segments.reduce((sum, { cold }) => sum + (cold === undefined ? 0 : 1), 0)
+  if (count === 0) return
+  values.push(count)
+  segments.forEach(({ cold }, index) => {
+    if (cold !== undefined) values.push(index, cold.checksum, cold.blocksChecksum, cold.timestampMax)
+  })
 }
 
 function pushProducer(values: unknown[], producer: ManifestProducer): void {
@@ -152,11 +190,12 @@ export function decodeManifest(bytes: Buffer): ManifestVerdict {
   }
   const version = bytes.readUInt32BE(VERSION_AT)
   if (version > MANIFEST_VERSION) return { kind: 'newer', version }
-  if (version !== MANIFEST_VERSION) return { kind: 'damaged', problem: `there is no version ${version}` }
-  return decodeBody(bytes)
+  if (version < LOCAL_VERSION) return { kind: 'damaged', problem: `there is no version ${version}` }
+  return decodeBody(bytes, version >= MANIFEST_VERSION)
 }
 
-function decodeBody(bytes: Buffer): ManifestVerdict {
+/** @param knowsCold lists of what is in cold storage may stand at the ends. */
+function decodeBody(bytes: Buffer, knowsCold: boolean): ManifestVerdict {
   const faults: Faults = { problem: null }
   const damaged = (problem: string): ManifestVerdict => ({ kind: 'damaged', problem })
   let at = MANIFEST_PREFIX_BYTES
@@ -171,12 +210,12 @@ function decodeBody(bytes: Buffer): ManifestVerdict {
     if (value === undefined) return damaged(`${what} is not made of plain values`)
     at = end
     if (head === null) {
-      head = decodeHead(value, faults)
+      head = decodeHead(value, faults, knowsCold)
       const problem = faults.problem ?? headProblem(head.manifest)
       if (problem !== null) return damaged(`${what}: ${problem}`)
       continue
     }
-    const partition = decodePartition(value, faults)
+    const partition = decodePartition(value, faults, knowsCold)
     const problem = faults.problem ?? partitionProblem(partition, head.manifest.nextPack)
     if (problem !== null) return damaged(`${what}, partition handle ${partition.handle}: ${problem}`)
     if (partition.handle <= handleBefore) return damaged(`partition handle ${partition.handle} is out of order`)
@@ -189,7 +228,11 @@ function decodeBody(bytes: Buffer): ManifestVerdict {
   return damaged(`it holds ${manifest.partitions.size} partitions and says that it holds ${partitionCount}`)
 }
 
-function decodeHead(value: unknown, faults: Faults): { manifest: Manifest; partitionCount: number } {
+function decodeHead(
+  value: unknown,
+  faults: Faults,
+  knowsCold: boolean
+): { manifest: Manifest; partitionCount: number } {
   const fields = new Fields(value, faults)
   const numbers = {
     shard: fields.integer('shard'),
@@ -201,12 +244,18 @@ function decodeHead(value: unknown, faults: Faults): { manifest: Manifest; parti
     nextPack: fields.integer('next pack')
   }
   const partitionCount = fields.integer('partition count')
-  const removals = fields.items('removals', () => ({ path: fields.text('path'), dueMs: fields.integer('due time') }))
+  const local = decodeRemovals(fields)
+  const cold =
+    knowsCold && fields.hasMore ? decodeRemovals(fields).map(removal => ({ ...removal, isCold: true as const })) : []
   fields.end()
-  return { manifest: { ...numbers, partitions: new Map(), removals }, partitionCount }
+  return { manifest: { ...numbers, partitions: new Map(), removals: [...local, ...cold] }, partitionCount }
 }
 
-function decodePartition(value: unknown, faults: Faults): ManifestPartition {
+function decodeRemovals(fields: Fields): FileRemoval[] {
+  return fields.items('removals', () => ({ path: fields.text('path'), dueMs: fields.integer('due time') }))
+}
+
+function decodePartition(value: unknown, faults: Faults, knowsCold: boolean): ManifestPartition {
   const fields = new Fields(value, faults)
   const partition = {
     handle: fields.integer('handle'),
@@ -226,8 +275,26 @@ function decodePartition(value: unknown, faults: Faults): ManifestPartition {
       path: fields.textOrNull('path of a damaged range')
     }))
   }
+  const segments = knowsCold && fields.hasMore ? withCold(fields, partition.segments) : partition.segments
   fields.end()
-  return partition
+  return { ...partition, segments }
+}
+
+/** The segments with what the list at the end of the partition says of them. */
+function withCold(fields: Fields, segments: readonly ManifestSegment[]): ManifestSegment[] {
+  const copies = new Map<number, ColdCopy>()
+  fields.items('cold segments', () => {
+    const index = fields.integer('index of a cold segment')
+    copies.set(index, {
+      checksum: fields.integer('checksum of a cold segment'),
+      blocksChecksum: fields.integer('checksum of cold blocks'),
+      timestampMax: fields.integer('greatest timestamp of a cold segment')
+    })
+  })
+  return segments.map((segment, index) => {
+    const cold = copies.get(index)
+    return cold === undefined ? segment : { ...segment, cold }
+  })
 }
 
 function decodeProducer(fields: Fields): ManifestProducer {

@@ -97,7 +97,7 @@ function producerProblem(producer: ManifestProducer, nextOffset: number): string
 function segmentsProblem({ segments, nextOffset }: ManifestPartition, nextPack: number): string | null {
   let previous: ManifestSegment | null = null
   for (const segment of segments) {
-    const problem = segmentProblem(segment, previous) ?? extentsProblem(segment, nextPack)
+    const problem = segmentProblem(segment, previous) ?? extentsProblem(segment, nextPack) ?? coldProblem(segment)
     if (problem !== null) return `segment of offset ${segment.baseOffset}: ${problem}`
     previous = segment
   }
@@ -116,6 +116,17 @@ function segmentProblem(segment: ManifestSegment, previous: ManifestSegment | nu
   if (previous === null) return null
   if (baseOffset < previous.nextOffset) return 'it overlaps the one before'
   return previous.isSealed ? null : 'the one before is not sealed'
+}
+
+/** Its objects are whole files: one `.log`, one `.blocks`. */
+function coldProblem({ cold, isSealed, extents }: ManifestSegment): string | null {
+  if (cold === undefined) return null
+  if (!isU32(cold.checksum) || !isU32(cold.blocksChecksum) || !Number.isSafeInteger(cold.timestampMax))
+    return 'what is known of its objects is out of range'
+  const [extent] = extents
+  if (!isSealed || extent === undefined || extents.length > 1) return 'it is cold, but not one whole file'
+  const isWhole = extent.pack === 0 && extent.position === 0 && extent.blocksPack === 0 && extent.blocksPosition === 0
+  return isWhole ? null : 'it is cold, but does not lie in files of its own'
 }
 
 function extentsProblem(segment: ManifestSegment, nextPack: number): string | null {

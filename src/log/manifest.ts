@@ -28,10 +28,12 @@ export interface Manifest {
 }
 
 export interface FileRemoval {
-  /** Relative to the data directory. */
+  /** Relative to the data directory, or a key. */
   readonly path: string
   /** Unix time, ms. */
   readonly dueMs: number
+  /** True: it is an object in cold storage, and `path` its key. */
+  readonly isCold?: true
 }
 
 /**
@@ -97,6 +99,17 @@ export interface ManifestSegment {
   readonly compaction: number
   /** In order of offsets, those in the segment's own `.log` also in order of positions. None: compaction left no record. */
   readonly extents: readonly Extent[]
+  /** Its files are objects in cold storage, and none are here. Absent: they are here. Only sealed segments, one extent each. */
+  readonly cold?: ColdCopy
+}
+
+/** What is known of the objects of a segment without asking cold storage. */
+export interface ColdCopy {
+  /** CRC32C of all bytes of its `.log` and of its `.blocks`. */
+  readonly checksum: number
+  readonly blocksChecksum: number
+  /** Greatest timestamp of its records, ms; TIMESTAMP_NONE if it has none: so that a search by time need not fetch it. */
+  readonly timestampMax: number
 }
 
 /** Batches of a segment that lie together in one file, with the blocks that tell where in it. */

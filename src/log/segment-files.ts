@@ -30,6 +30,17 @@ export function segmentPath(partitionDirectory: string, segment: SegmentName, ki
   return `${segmentDirectory(partitionDirectory, segment)}/${segmentFileName(segment.baseOffset, kind)}`
 }
 
+/** Key of one of a segment's objects in cold storage: its path without the first folder, which is that of all topics. */
+export function objectKey(partitionDirectory: string, segment: SegmentName, kind: SegmentFileKind): string {
+  const path = segmentPath(partitionDirectory, segment, kind)
+  return path.slice(path.indexOf('/') + 1)
+}
+
+/** Name that the copy of a cold segment has in the cache: handles are never used twice, so it means one segment for ever. */
+export function cachedName(handle: number, { baseOffset, compaction }: SegmentName): string {
+  return `${handle}-${String(baseOffset).padStart(20, '0')}-c${compaction}`
+}
+
 /** Path of a pack file, relative to the data directory. */
 export function packPath(shard: ShardOfEpoch, pack: number): string {
   return `${packDirectory(shard)}/${String(pack).padStart(8, '0')}.pack`

@@ -1,12 +1,19 @@
 /**
  * What is in memory of segment files: block tables, and the piece read last. One per shard, shared by its readers,
  * because a turn uses one at a time. Every byte in the piece was checked (R2).
+ *
+ * A segment in cold storage is read from its copy in the cache, which others fetch and take away as they like: where there
+ * is none, or a bad one, ColdSegmentAbsent is thrown, and asking again later is all that is to do.
  */
+import { assert } from '../base/assert.ts'
 import { batchBytesAt, batchStatus, checkBatch } from '../wire/batch/view.ts'
+import { cachedPath } from '../wire/shard/cold.ts'
 import { rebuildExtent, type RebuiltBlocks } from './extent-blocks.ts'
+import { DiskError, type DiskFile } from '../disk/disk.ts'
+import { ColdSegmentAbsent, coldSegmentOf } from './cold-segment.ts'
 import type { Extent, ManifestPartition, ManifestSegment } from './manifest.ts'
 import { BLOCK_ENTRY_BYTES, BlockTable } from './segment-blocks.ts'
-import { packPath, segmentPath, type SegmentFiles } from './segment-files.ts'
+import { cachedName, packPath, segmentPath, type SegmentFiles } from './segment-files.ts'
 import type { ShardOfEpoch } from './shard-place.ts'
 
 /** Bytes of one piece, unless a single block is larger. */
@@ -19,6 +26,7 @@ const TIMESTAMPS_MAX = 4096
 /** An extent with what is needed to find and read it. */
 export interface ExtentPlace {
   readonly path: string
+  readonly partition: ManifestPartition
   readonly segment: ManifestSegment
   readonly extent: Extent
   readonly table: BlockTable
@@ -47,13 +55,18 @@ export class SettledWindow {
   #start = 0
   #length = 0
   #diskBytes = 0
+  /** Names of copies that were used since somebody looked. */
+  readonly usedCopies = new Set<string>()
 
   constructor(files: SegmentFiles, shard: ShardOfEpoch) {
     this.files = files
     this.#shard = shard
   }
 
-  /** Finds the extent's file and its blocks; made again from its batches where the entries are missing or bad. */
+  /**
+   * Finds the extent's file and its blocks; made again from its batches where the entries are missing or bad.
+   * @throws ColdSegmentAbsent, DiskError
+   */
   place(partition: ManifestPartition, segment: ManifestSegment, extent: Extent): ExtentPlace {
     const path = this.#pathOf(partition, segment, extent.pack, '.log')
     const key = keyOf(path, extent)
@@ -61,15 +74,16 @@ export class SettledWindow {
     if (known !== undefined) {
       this.#tables.delete(key)
       this.#tables.set(key, known)
-      return placed(path, segment, extent, known)
+      return placed(path, partition, segment, extent, known)
     }
     const loaded = this.#loadTable(partition, segment, extent)
+    if (loaded === null && segment.cold !== undefined) throw this.#badCopy(path, partition, segment, extent)
     const kept =
       loaded === null
         ? { table: this.#rebuild(path, partition, segment, extent).table, isRebuilt: true }
         : { table: loaded, isRebuilt: false }
     this.#keep(key, kept)
-    return placed(path, segment, extent, kept)
+    return placed(path, partition, segment, extent, kept)
   }
 
   /**
@@ -89,7 +103,7 @@ export class SettledWindow {
     this.#timestamps.delete(key)
     const kept = { table, isRebuilt: true }
     this.#keep(key, kept)
-    return placed(path, segment, extent, kept)
+    return placed(path, partition, segment, extent, kept)
   }
 
   /**
@@ -100,6 +114,7 @@ export class SettledWindow {
     const key = keyOf(this.#pathOf(partition, segment, extent.pack, '.log'), extent)
     const known = this.#timestamps.get(key)
     if (known !== undefined) return known
+    if (segment.cold !== undefined) return segment.cold.timestampMax
     const greatest = this.place(partition, segment, extent).table.greatestTimestamp()
     this.#timestamps.set(key, greatest)
     for (const oldest of this.#timestamps.keys()) {
@@ -109,7 +124,10 @@ export class SettledWindow {
     return greatest
   }
 
-  /** Index in `buffer` of the first byte of block i, which was checked; −1: its bytes are damaged. @throws DiskError */
+  /**
+   * Index in `buffer` of the first byte of block i, which was checked; −1: its bytes are damaged.
+   * @throws DiskError, ColdSegmentAbsent: also where the bytes of a copy are damaged.
+   */
   load(place: ExtentPlace, i: number): number {
     const { table } = place
     const position = filePosition(place, i)
@@ -126,7 +144,8 @@ export class SettledWindow {
     this.#start = position
     // Nothing counts as present if the read is refused.
     this.#length = 0
-    const read = this.files.file(place.path).read('segment.read', this.buffer, 0, wanted, position)
+    const file = this.#fileOf(place.path, place.partition, place.segment, place.extent)
+    const read = file.read('segment.read', this.buffer, 0, wanted, position)
     this.#diskBytes += read
     for (let block = i; block <= last; block++) {
       const start = filePosition(place, block) - position
@@ -135,7 +154,28 @@ export class SettledWindow {
       if (!table.check(block, this.buffer, start)) break
       this.#length = blockEnd
     }
-    return this.#length >= table.bytes(i) ? 0 : -1
+    if (this.#length >= table.bytes(i)) return 0
+    if (place.segment.cold === undefined) return -1
+    // What lies in cold storage was whole when it got there.
+    throw this.#badCopy(place.path, place.partition, place.segment, place.extent)
+  }
+
+  /** What the copy is read by is closed: its successor is another file of that name. */
+  #badCopy(path: string, partition: ManifestPartition, segment: ManifestSegment, extent: Extent): ColdSegmentAbsent {
+    this.forget(path.slice(0, -'.log'.length))
+    return absent(partition, segment, extent, true)
+  }
+
+  /** The open file. @throws ColdSegmentAbsent if it is a copy that is not here. */
+  #fileOf(path: string, partition: ManifestPartition, segment: ManifestSegment, extent: Extent): DiskFile {
+    if (segment.cold === undefined) return this.files.file(path)
+    this.usedCopies.add(cachedName(partition.handle, segment))
+    try {
+      return this.files.file(path)
+    } catch (error) {
+      if (!(error instanceof DiskError) || error.code !== 'ENOENT') throw error
+      throw absent(partition, segment, extent, false)
+    }
   }
 
   /** Bytes read since the last call. */
@@ -154,14 +194,16 @@ export class SettledWindow {
   }
 
   #pathOf(partition: ManifestPartition, segment: ManifestSegment, pack: number, kind: '.log' | '.blocks'): string {
+    if (segment.cold !== undefined) return cachedPath(cachedName(partition.handle, segment), kind)
     return pack === 0 ? segmentPath(partition.directory, segment, kind) : packPath(this.#shard, pack)
   }
 
   #loadTable(partition: ManifestPartition, segment: ManifestSegment, extent: Extent): BlockTable | null {
     const path = this.#pathOf(partition, segment, extent.blocksPack, '.blocks')
-    if (!this.files.exists(path)) return null
+    if (segment.cold === undefined && !this.files.exists(path)) return null
+    const file = this.#fileOf(path, partition, segment, extent)
     const entries = Buffer.allocUnsafe(extent.blockCount * BLOCK_ENTRY_BYTES)
-    const read = this.files.file(path).read('segment.read', entries, 0, entries.length, extent.blocksPosition)
+    const read = file.read('segment.read', entries, 0, entries.length, extent.blocksPosition)
     this.#diskBytes += read
     if (read !== entries.length) return null
     const table = new BlockTable(entries, segment.baseOffset)
@@ -212,12 +254,29 @@ function keyOf(path: string, { position, bytes }: Extent): string {
   return `${path}:${position}:${bytes}`
 }
 
-function placed(path: string, segment: ManifestSegment, extent: Extent, kept: KeptTable): ExtentPlace {
+function placed(
+  path: string,
+  partition: ManifestPartition,
+  segment: ManifestSegment,
+  extent: Extent,
+  kept: KeptTable
+): ExtentPlace {
   const { table, isRebuilt } = kept
   const last = table.count - 1
   const from = extent.pack === 0 ? extent.position : 0
   const coveredBytes = last < 0 ? 0 : table.position(last) + table.bytes(last) - from
-  return { path, segment, extent, table, isRebuilt, coveredBytes }
+  return { path, partition, segment, extent, table, isRebuilt, coveredBytes }
+}
+
+function absent(
+  partition: ManifestPartition,
+  segment: ManifestSegment,
+  extent: Extent,
+  isBad: boolean
+): ColdSegmentAbsent {
+  const { cold } = segment
+  assert(cold !== undefined, 'only what is in cold storage can be absent')
+  return new ColdSegmentAbsent(coldSegmentOf(partition, segment, extent, cold), isBad)
 }
 
 /** Position of a block in its file: positions in a pack count from the extent. */

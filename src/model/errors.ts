@@ -128,6 +128,13 @@ export const errorTable = {
     "sequence too low of producer id '{producer}' in partition {partition}: expected {expected}, got {got}, which is not among the last {window} accepted; nothing was written",
     { kafka: 46 }
   ),
+  COLD_UNAVAILABLE: spec(
+    212,
+    503,
+    'unavailable',
+    'those offsets of partition {partition} are in cold storage and could not be fetched: {problem}; try again',
+    { kafka: 56, retry: 'same' }
+  ),
 
   HOST_REFUSED: spec(
     301,

@@ -131,8 +131,13 @@ export interface Broker {
   listProducers(): Promise<ProducerDescription[]>
   /** Its next use starts afresh. @throws BrokerError PRODUCER_NOT_FOUND */
   forgetProducer(id: string): Promise<void>
-  /** Resolves once what has had its time cannot be read any more (D16). */
+  /** Resolves once what has had its time cannot be read any more (D16), or, with cold storage, once it is there. */
   runRetention(): Promise<void>
+  /**
+   * Base offsets of the segments in cold storage, ascending; none of a topic or partition that is not there.
+   * @fails NAME_INVALID, SHARD_DOWN
+   */
+  coldSegments(topic: string, partition: number): Promise<readonly number[]>
   /** Resolves after a pass over all sealed segments. */
   runCompaction(): Promise<void>
 

@@ -9,6 +9,7 @@ import { Worker } from 'node:worker_threads'
 import type { Logger } from '../base/logger.ts'
 import { workerMemory } from '../base/worker-memory.ts'
 import { siblingModule } from '../base/module-url.ts'
+import type { TierablePartition, TieredTopic } from '../wire/shard/cold.ts'
 import type {
   CompactablePartition,
   CompactedTopic,
@@ -46,6 +47,13 @@ export interface SettlerOptions {
 
 /** What a replacement came to. */
 export type ReplacedReply = Extract<SettlerReply, { kind: 'replaced' }>
+
+/** What there is to do for cold storage. */
+export interface Tierable {
+  readonly partitions: readonly TierablePartition[]
+  /** Keys of objects that nothing names any more. */
+  readonly objects: readonly string[]
+}
 
 /** The thread ends when it had nothing to do for so long. */
 const IDLE_MS = 3000
@@ -90,23 +98,43 @@ export class SettlerThread {
   }
 
   /** Partitions of these topics that are to be compacted, packed. @fails Error in words for the log */
-  findCompactable(shard: number, topics: readonly CompactedTopic[]): Promise<readonly CompactablePartition[]> {
-    return new Promise((resolve, reject) => {
-      const job: SettlerJob = { kind: 'find-compactable', place: this.#options.placeOf(shard), topics }
-      this.#answers.set(job, reply => {
-        if (reply?.kind === 'compactable' && reply.partitions !== null) resolve(reply.partitions)
-        else reject(new Error(reply?.kind === 'compactable' ? (reply.problem ?? '') : 'the shard or the settler ended'))
-      })
-      this.#send(job)
-    })
+  async findCompactable(shard: number, topics: readonly CompactedTopic[]): Promise<readonly CompactablePartition[]> {
+    const reply = await this.#ask({ kind: 'find-compactable', place: this.#options.placeOf(shard), topics })
+    if (reply?.kind === 'compactable' && reply.partitions !== null) return reply.partitions
+    throw failureOf(reply)
   }
 
-  /** Puts compacted segments into the manifest, and lets the shard adopt them. Never rejects. */
-  replace(shard: number, replacement: Uint8Array): Promise<ReplacedReply | null> {
+  /** Partitions of these topics with segments for cold storage, and objects that are to go. @fails Error in words for the log */
+  async findTierable(shard: number, topics: readonly TieredTopic[]): Promise<Tierable> {
+    const reply = await this.#ask({ kind: 'find-tierable', place: this.#options.placeOf(shard), topics })
+    if (reply?.kind !== 'tierable' || reply.partitions === null) throw failureOf(reply)
+    return { partitions: reply.partitions, objects: reply.objects }
+  }
+
+  /** Base offsets of the cold segments of a partition, ascending. @fails Error in words for the log */
+  async findCold(shard: number, handle: number): Promise<readonly number[]> {
+    const reply = await this.#ask({ kind: 'find-cold', place: this.#options.placeOf(shard), handle })
+    if (reply?.kind === 'cold' && reply.baseOffsets !== null) return reply.baseOffsets
+    throw failureOf(reply)
+  }
+
+  /** Objects that are gone are not named any more. @fails Error in words for the log */
+  async forgetObjects(shard: number, keys: readonly string[]): Promise<void> {
+    const reply = await this.#ask({ kind: 'forget-objects', place: this.#options.placeOf(shard), keys })
+    if (reply?.kind !== 'objects-forgotten' || reply.problem !== null) throw failureOf(reply)
+  }
+
+  /** Puts other segments into the manifest, and lets the shard adopt them. Never rejects. */
+  async replace(shard: number, replacement: Uint8Array): Promise<ReplacedReply | null> {
+    const { placeOf, graceMs } = this.#options
+    const reply = await this.#ask({ kind: 'replace', place: placeOf(shard), replacement, graceMs })
+    return reply?.kind === 'replaced' ? reply : null
+  }
+
+  /** @returns null: the shard or the thread is gone. */
+  #ask(job: SettlerJob): Promise<SettlerReply | null> {
     return new Promise(resolve => {
-      const { placeOf, graceMs } = this.#options
-      const job: SettlerJob = { kind: 'replace', place: placeOf(shard), replacement, graceMs }
-      this.#answers.set(job, reply => resolve(reply?.kind === 'replaced' ? reply : null))
+      this.#answers.set(job, resolve)
       this.#send(job)
     })
   }
@@ -233,6 +261,15 @@ export class SettlerThread {
       case 'compactable':
         this.#answer(shard, 'find-compactable', reply)
         break
+      case 'tierable':
+        this.#answer(shard, 'find-tierable', reply)
+        break
+      case 'cold':
+        this.#answer(shard, 'find-cold', reply)
+        break
+      case 'objects-forgotten':
+        this.#answer(shard, 'forget-objects', reply)
+        break
       case 'replaced':
         this.#replaced(reply)
         break
@@ -312,4 +349,10 @@ export class SettlerThread {
 
 function shardOfJob(job: SettlerJob): number {
   return 'place' in job ? job.place.shard : job.shard
+}
+
+/** Why a question was not answered. */
+function failureOf(reply: SettlerReply | null): Error {
+  const problem = reply !== null && 'problem' in reply ? reply.problem : null
+  return new Error(problem ?? 'the shard or the settler ended')
 }

@@ -7,9 +7,9 @@ import { assert } from '../base/assert.ts'
 import type { Logger } from '../base/logger.ts'
 import { BrokerError } from '../model/errors.ts'
 import { shardOf } from '../model/ids.ts'
-import type { ControlMessage, ShardEvent, ShardTopic } from '../wire/shard/messages.ts'
+import type { ColdEvent, ControlMessage, ShardEvent, ShardTopic } from '../wire/shard/messages.ts'
 import type { ShardPlace, TopicPlace } from '../wire/shard/settle.ts'
-import type { SettlingSettings } from '../wire/shard/start.ts'
+import type { CleaningSettings, SettlingSettings } from '../wire/shard/start.ts'
 import { describeDeath, isOperatorsBusiness, isShardLoss, rethrowUnlessLost, startFailure } from './shard-death.ts'
 import { openShard } from './open-shard.ts'
 import { ReplyDelivery } from './reply-delivery.ts'
@@ -46,8 +46,7 @@ export interface ShardSetOptions {
     readonly replyRingBytes: number
     readonly settling: SettlingSettings
     readonly segmentDeleteGraceMs: number
-    readonly retentionCheckIntervalMs: number
-    readonly segmentMs: number
+    readonly cleaning: CleaningSettings
   }
   /** Faults for one incarnation of a shard, armed by tests; null: none. */
   readonly faultsOf: (shard: number, isFirst: boolean) => string | null
@@ -59,6 +58,7 @@ export interface ShardSetOptions {
   readonly newestSlots: ReadonlyMap<number, number>
   /** A slot is durable: to be kept where the journal is not. */
   readonly onSlotOpened: (shard: number, sequence: number) => void
+  readonly onColdEvent: (shard: number, event: ColdEvent) => void
   /** The topics and the numbers of the producers that exist now: every shard that starts is told them. */
   readonly topics: () => ShardTopic[]
   readonly producers: () => number[]
@@ -112,7 +112,7 @@ export class ShardSet {
       ...options,
       listener: settlerListener({
         linkOf: shard => this.#state(shard).link,
-        tell: (shard, make) => this.#tell(shard, make),
+        tell: (shard, make) => this.tell(shard, make),
         onSettled: (shard, sequence) => {
           for (const hook of this.#settledHooks) hook(shard, this.#settler.settleJobs(shard), sequence)
         }
@@ -270,7 +270,7 @@ export class ShardSet {
         firstSlotBytes: settings.journalFirstSlotBytes,
         fillAheadBytes: settings.journalFillAheadBytes,
         settling: settings.settling,
-        cleaning: { intervalMs: settings.retentionCheckIntervalMs, segmentMs: settings.segmentMs },
+        cleaning: settings.cleaning,
         flushEveryRecords: settings.flushEveryRecords,
         flushIntervalMs: settings.flushIntervalMs,
         faults: faultsOf(shard, state.startCount++ === 0)
@@ -335,6 +335,10 @@ export class ShardSet {
       case 'slots-wanted':
         this.#settler.fill(shard, this.#options.directoryOf(shard), event.files)
         break
+      case 'fetch-wanted':
+      case 'copies-used':
+        this.#options.onColdEvent(shard, event)
+        break
       case 'settle-wanted':
         this.#settler.settle(shard, event.wish)
         break
@@ -342,7 +346,7 @@ export class ShardSet {
   }
 
   /** Sends a shard a control message that nobody waits for. */
-  #tell(shard: number, make: (id: number) => ControlMessage): void {
+  tell(shard: number, make: (id: number) => ControlMessage): void {
     const link = this.#state(shard).link
     if (link === null || this.#isStopping) return
     link.control(make).catch(rethrowUnlessLost)

@@ -7,6 +7,7 @@ import { crc32cPlain } from '../../src/base/crc32c.ts'
 import { decodeManifest } from '../../src/log/manifest-format.ts'
 import {
   emptyManifest,
+  type ColdCopy,
   type Extent,
   type Manifest,
   type ManifestPartition,
@@ -134,6 +135,41 @@ export function sampleManifest(): Manifest {
       { path: 'topics/orders~17/0/00000000000000000000.log', dueMs: madeMs + 150_001 }
     ]
   }
+}
+
+/** The sample with a partition of which the older segments are in cold storage, and objects that are to go from there. */
+export function coldManifest(): Manifest {
+  const sample = sampleManifest()
+  const cold = (baseOffset: number, compaction: number, copy: ColdCopy): ManifestSegment => ({
+    baseOffset,
+    nextOffset: baseOffset + 100,
+    bytes: 9000,
+    receiveMsMax: madeMs + baseOffset,
+    firstReceiveMs: madeMs,
+    isSealed: true,
+    compaction,
+    extents: [extent({ bytes: 8192, baseOffset, nextOffset: baseOffset + 100, blockCount: 2 })],
+    cold: copy
+  })
+  const { cold: _, ...local } = cold(200, 0, { checksum: 0, blocksChecksum: 0, timestampMax: 0 })
+  const partition: ManifestPartition = {
+    handle: 9,
+    directory: 'topics/old~3/0',
+    generation: 4,
+    startOffset: 0,
+    nextOffset: 300,
+    epochs: [],
+    producers: [],
+    segments: [
+      cold(0, 0, { checksum: 0xdead_beef, blocksChecksum: 1, timestampMax: madeMs }),
+      cold(100, 3, { checksum: 0, blocksChecksum: 0xffff_ffff, timestampMax: Number.MIN_SAFE_INTEGER }),
+      local
+    ],
+    damaged: []
+  }
+  sample.partitions.set(partition.handle, partition)
+  const object = { path: 'gone~2/0/00000000000000000000.log', dueMs: madeMs + 5, isCold: true as const }
+  return { ...sample, removals: [...sample.removals, object] }
 }
 
 /** A valid manifest that the dice made. */

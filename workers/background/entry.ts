@@ -3,20 +3,25 @@
  * is a bug and fails that job alone. Kept between jobs: the tables of the scanner.
  */
 import { assert } from '../../src/base/assert.ts'
-import type { BackgroundJobs, JobHandlers, MaintenanceJobs, Task } from '../../src/background/jobs.ts'
+import type { BackgroundJobs, ColdJobs, JobHandlers, MaintenanceJobs, Task } from '../../src/background/jobs.ts'
 import { moved } from '../../src/background/moved.ts'
 import { ProduceScanner } from '../../src/wire/json/produce-scanner.ts'
+import { fetchSegment, removeObjects, sweepCold, tierSegments } from './cold-jobs.ts'
 import { runCompactPartition } from './compact-partition.ts'
 import { scanProduce } from './scan-produce.ts'
 
 const scanner = new ProduceScanner()
 
-const handlers: JobHandlers<BackgroundJobs & MaintenanceJobs> = {
+const handlers: JobHandlers<BackgroundJobs & MaintenanceJobs & ColdJobs> = {
   scanProduce: value => {
     const result = scanProduce(scanner, value)
     return result.kind === 'scanned' && result.memory !== null ? moved(result, [result.memory]) : result
   },
-  compactPartition: runCompactPartition
+  compactPartition: runCompactPartition,
+  tierSegments,
+  fetchSegment,
+  removeObjects,
+  sweepCold
 }
 
 /** Called by the pool. @throws whatever the job throws. */

@@ -13,11 +13,13 @@ import { changeOf, type PartitionChange } from '../../src/log/settle/partition-c
 import { replaceSegments, type Replacement } from '../../src/log/settle/replace.ts'
 import { removeDue } from '../../src/log/settle/removals.ts'
 import { settle, type SettleResult } from '../../src/log/settle/settle.ts'
+import { coldBaseOffsets } from '../../src/log/tiering.ts'
 import { BrokerError } from '../../src/model/errors.ts'
 import { packMessage, unpackMessage } from '../../src/wire/msgpack.ts'
-import type { CompactablePartition, SettlerJob, SettlerReply, ShardPlace } from '../../src/wire/shard/settle.ts'
+import type { SettlerJob, SettlerReply, ShardPlace } from '../../src/wire/shard/settle.ts'
+import { dueObjects, findCompactable, findTierable } from './find-partitions.ts'
 
-export type ManifestJob = Extract<SettlerJob, { kind: 'settle' | 'sweep' | 'find-compactable' | 'replace' }>
+export type ManifestJob = Extract<SettlerJob, { place: ShardPlace }>
 
 /** Partitions and segments of one message to a shard: so many are taken in within about a millisecond. */
 const PART_SEGMENTS = 500
@@ -56,7 +58,8 @@ export class ManifestDesk {
       if (job.kind === 'settle') await this.#settle(job)
       else if (job.kind === 'replace') this.#replace(job)
       else if (job.kind === 'sweep') this.#sweep(job.place)
-      else this.#findCompactable(job)
+      else if (job.kind === 'forget-objects') this.#forgetObjects(job)
+      else this.#find(job)
     } catch (error) {
       this.forget(shard)
       this.#reply(failureOf(job, error))
@@ -123,18 +126,34 @@ export class ManifestDesk {
     this.#reply({ kind: 'replaced', shard, isCommitted: done !== null, unused, nextRemovalMs, problem: null })
   }
 
-  #findCompactable({ place, topics }: Extract<ManifestJob, { kind: 'find-compactable' }>): void {
-    const { partitions } = this.#manifest(place)
-    const found: CompactablePartition[] = []
-    for (const { firstHandle, partitionCount, dirtyShareMin } of topics) {
-      for (let handle = firstHandle; handle < firstHandle + partitionCount; handle++) {
-        const partition = partitions.get(handle)
-        if (partition === undefined || dirtyShareOf(partition) < dirtyShareMin) continue
-        const bytes = partition.segments.reduce((sum, segment) => sum + (segment.isSealed ? segment.bytes : 0), 0)
-        found.push({ handle, key: sealedKeyOf(partition), bytes, partition: packMessage(partition) })
-      }
+  /** A question that changes nothing. */
+  #find(job: Extract<ManifestJob, { kind: 'find-compactable' | 'find-tierable' | 'find-cold' }>): void {
+    const { shard } = job.place
+    const manifest = this.#manifest(job.place)
+    if (job.kind === 'find-compactable') {
+      const partitions = findCompactable(manifest, job.topics)
+      this.#reply({ kind: 'compactable', shard, partitions, problem: null })
+    } else if (job.kind === 'find-tierable') {
+      const nowMs = systemClock.nowMs()
+      const partitions = findTierable(manifest, job.topics, nowMs)
+      this.#reply({ kind: 'tierable', shard, partitions, objects: dueObjects(manifest, nowMs), problem: null })
+    } else {
+      const partition = manifest.partitions.get(job.handle)
+      const baseOffsets = partition === undefined ? [] : coldBaseOffsets(partition)
+      this.#reply({ kind: 'cold', shard, baseOffsets, problem: null })
     }
-    this.#reply({ kind: 'compactable', shard: place.shard, partitions: found, problem: null })
+  }
+
+  #forgetObjects({ place, keys }: Extract<ManifestJob, { kind: 'forget-objects' }>): void {
+    const gone = new Set(keys)
+    const manifest = this.#manifest(place)
+    const removals = manifest.removals.filter(({ path, isCold }) => isCold !== true || !gone.has(path))
+    if (removals.length < manifest.removals.length) {
+      const after = { ...manifest, commit: manifest.commit + 1, removals }
+      commitManifest(this.#disk, place.journalDirectory, after)
+      this.#manifests.set(place.shard, after)
+    }
+    this.#reply({ kind: 'objects-forgotten', shard: place.shard, problem: null })
   }
 
   #changeOf(before: Manifest | undefined, now: ManifestPartition, isCompaction: boolean): PartitionChange {
@@ -183,27 +202,6 @@ function partsOf(changes: readonly PartitionChange[]): Uint8Array[] {
   return parts
 }
 
-/** Share of the sealed bytes that no compaction has gone over; −1: nothing is sealed. */
-function dirtyShareOf({ segments, startOffset }: ManifestPartition): number {
-  let all = 0
-  let dirty = 0
-  let count = 0
-  for (const { isSealed, nextOffset, bytes, compaction } of segments) {
-    if (!isSealed || nextOffset <= startOffset) continue
-    count++
-    all += bytes
-    if (compaction === 0) dirty += bytes
-  }
-  if (count === 0) return -1
-  return all === 0 ? 0 : dirty / all
-}
-
-function sealedKeyOf({ segments }: ManifestPartition): string {
-  const sealed = segments.filter(({ isSealed }) => isSealed)
-  const last = sealed.at(-1)
-  return `${sealed.length}:${sealed[0]?.baseOffset}:${last?.nextOffset}:${last?.compaction}`
-}
-
 function failureOf(job: ManifestJob, error: unknown): SettlerReply {
   const { shard } = job.place
   const problem = problemOf(error)
@@ -218,11 +216,19 @@ function failureOf(job: ManifestJob, error: unknown): SettlerReply {
       return { kind: 'swept', shard, removed: 0, nextRemovalMs: null, problem }
     case 'find-compactable':
       return { kind: 'compactable', shard, partitions: null, problem }
+    case 'find-tierable':
+      return { kind: 'tierable', shard, partitions: null, objects: [], problem }
+    case 'find-cold':
+      return { kind: 'cold', shard, baseOffsets: null, problem }
+    case 'forget-objects':
+      return { kind: 'objects-forgotten', shard, problem }
   }
 }
 
+/** Of files: objects are somebody else's. */
 function nextRemovalOf({ removals }: Manifest): number | null {
-  return removals.length === 0 ? null : removals.reduce((least, { dueMs }) => Math.min(least, dueMs), Infinity)
+  const least = removals.reduce((sum, { dueMs, isCold }) => (isCold ? sum : Math.min(sum, dueMs)), Infinity)
+  return least === Infinity ? null : least
 }
 
 function problemOf(error: unknown): string {

@@ -97,6 +97,8 @@ export class Cleaning {
     ) {
       log.rollNow()
     }
+    // In cold storage it can still be read. Where that is not configured any more, what is there waits until it is again.
+    if (this.#parts.settings.isTiered || hasCold(log)) return log.startOffset
     if (retention === null || log.sealedCount === 0) return log.startOffset
     const hasLimit = retention.retentionMs !== null || retention.retentionBytes !== null
     if (!hasLimit || retention.cleanupPolicy === 'compact') return log.startOffset
@@ -111,6 +113,10 @@ export class Cleaning {
     }
     settling.noteDropped()
   }
+}
+
+function hasCold({ settled }: PartitionLog): boolean {
+  return settled?.segments.some(({ cold }) => cold !== undefined) ?? false
 }
 
 /** All segments of a log, as retention looks at them. */

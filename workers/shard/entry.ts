@@ -14,6 +14,7 @@ import { RingConsumer, RingProducer } from '../../src/ring/spsc-ring.ts'
 import { counterIndex } from '../../src/wire/shard/counters.ts'
 import type { ShardStart } from '../../src/wire/shard/start.ts'
 import { Cleaning } from './cleaning.ts'
+import { ColdWaits } from './cold-waits.ts'
 import { ShardLoop } from './loop.ts'
 import { ProduceGroup } from './produce-group.ts'
 import { ReadQueue } from './read-queue.ts'
@@ -80,7 +81,8 @@ function runShard(start: ShardStart): void {
     nowMs: systemClock.nowMs,
     finishGroup: () => group.finish()
   })
-  const reads = new ReadQueue(log, new RingConsumer(rings.reads), replies, { counters, monotonicMs })
+  const coldWaits = new ColdWaits(replies, { counters, monotonicMs })
+  const reads = new ReadQueue(log, new RingConsumer(rings.reads), replies, { counters, monotonicMs, coldWaits })
   new ShardLoop({
     log,
     bell: new Bell(rings.bell),
@@ -90,6 +92,7 @@ function runShard(start: ShardStart): void {
     settling,
     cleaning,
     reads,
+    coldWaits,
     replies,
     counters,
     slotBytes: start.slotBytes,

@@ -14,6 +14,7 @@ import type { ControlMessage } from '../../src/wire/shard/messages.ts'
 import type { ProduceGroup } from './produce-group.ts'
 import type { ReadQueue } from './read-queue.ts'
 import type { Cleaning } from './cleaning.ts'
+import type { ColdWaits } from './cold-waits.ts'
 import type { ReplyWriter } from './reply-writer.ts'
 import type { Settling } from './settling.ts'
 
@@ -36,6 +37,7 @@ export interface LoopParts {
   readonly settling: Settling
   readonly cleaning: Cleaning
   readonly reads: ReadQueue
+  readonly coldWaits: ColdWaits
   readonly replies: ReplyWriter
   readonly counters: Float64Array
   /** Slots of this size are kept filled ahead, up to fillAheadBytes. */
@@ -70,6 +72,7 @@ export class ShardLoop {
       if (!this.#drainControl(control)) return
       const hadGroup = group.run()
       replies.flush()
+      this.#parts.coldWaits.turn()
       const hasReads = reads.run(onRoom)
       if (group.syncDueMs <= monotonicMs()) group.syncNow()
       this.#clean()
@@ -85,8 +88,8 @@ export class ShardLoop {
 
   /** Until the nearest deadline. */
   #sleepMs(): number {
-    const { group, settling, cleaning, monotonicMs } = this.#parts
-    const dueMs = Math.min(group.syncDueMs, settling.dueMs, cleaning.dueMs) - monotonicMs()
+    const { group, settling, cleaning, coldWaits, monotonicMs } = this.#parts
+    const dueMs = Math.min(group.syncDueMs, settling.dueMs, cleaning.dueMs, coldWaits.dueMs) - monotonicMs()
     const { holdMs } = settling
     return Math.max(0, Math.min(SLEEP_MS_MAX, dueMs, holdMs > 0 ? holdMs : SLEEP_MS_MAX))
   }
@@ -178,6 +181,9 @@ export class ShardLoop {
       case 'settle-all':
         this.#settleAll(message.id)
         return true
+      case 'fetched':
+        this.#parts.coldWaits.finish(message.name, message.problem)
+        break
       case 'files-unused':
         settling.forgetFiles(message.paths)
         break

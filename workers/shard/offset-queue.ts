@@ -3,6 +3,7 @@
  * thread only. Bounded in time a turn; answers are small and leave in frames as they fill.
  */
 import { DiskError } from '../../src/disk/disk.ts'
+import { ColdSegmentAbsent } from '../../src/log/cold-segment.ts'
 import type { PartitionLog } from '../../src/log/partition-log.ts'
 import type { ShardLog } from '../../src/log/shard-log.ts'
 import { TimeLookup } from '../../src/log/time-lookup.ts'
@@ -15,6 +16,7 @@ import {
   REPLY_LAST,
   replyTypes
 } from '../../src/wire/shard/messages.ts'
+import type { ColdWaits } from './cold-waits.ts'
 import type { ReplyWriter } from './reply-writer.ts'
 
 /** Time that these questions get between two groups, beside the reads. */
@@ -32,6 +34,8 @@ class OffsetsTask {
   /** Partitions that are left, the next one last; null: the task has not begun. */
   left: number[] | null = null
   lookup: TimeLookup | null = null
+  /** When its time to wait for cold storage is over, monotonic ms; null: it has not waited. */
+  coldEndMs: number | null = null
   /** Entries that were not sent. */
   readonly entries: Buffer[] = []
 
@@ -47,12 +51,14 @@ export class OffsetQueue {
   readonly #log: ShardLog
   readonly #replies: ReplyWriter
   readonly #monotonicMs: () => number
+  readonly #coldWaits: ColdWaits
   readonly #tasks: OffsetsTask[] = []
 
-  constructor(log: ShardLog, replies: ReplyWriter, monotonicMs: () => number) {
+  constructor(log: ShardLog, replies: ReplyWriter, shared: { monotonicMs: () => number; coldWaits: ColdWaits }) {
     this.#log = log
     this.#replies = replies
-    this.#monotonicMs = monotonicMs
+    this.#monotonicMs = shared.monotonicMs
+    this.#coldWaits = shared.coldWaits
   }
 
   /** Takes an OFFSETS message; its bytes are borrowed until return. */
@@ -70,7 +76,7 @@ export class OffsetQueue {
     return this.#tasks.length > 0
   }
 
-  /** @returns true when the task is answered. */
+  /** @returns true when the task is answered, or put aside. */
   #step(task: OffsetsTask): boolean {
     const topic = this.#log.table.topic(task.firstHandle)
     if (topic === undefined) {
@@ -88,6 +94,10 @@ export class OffsetQueue {
     try {
       if (!this.#isFound(task, log)) return false
     } catch (error) {
+      if (error instanceof ColdSegmentAbsent) {
+        this.#park(task, partition, error)
+        return true
+      }
       // A disk that refuses a read says nothing about what was written: this request fails, the shard goes on.
       if (!(error instanceof DiskError)) throw error
       this.#replies.fail(task.requestId, 'READ_FAILED', { partition, errno: error.code }, 'no')
@@ -99,6 +109,18 @@ export class OffsetQueue {
     task.left.pop()
     if (task.entries.length === ENTRIES_PER_FRAME) this.#send(task, 0)
     return false
+  }
+
+  /** Its next step needs a segment that is in cold storage. */
+  #park(task: OffsetsTask, partition: number, absent: ColdSegmentAbsent): void {
+    this.#coldWaits.park(absent, {
+      endMs: task.coldEndMs,
+      resume: endMs => {
+        task.coldEndMs = endMs
+        this.#tasks.push(task)
+      },
+      refuse: problem => this.#replies.fail(task.requestId, 'COLD_UNAVAILABLE', { partition, problem }, 'no')
+    })
   }
 
   #isFound(task: OffsetsTask, log: PartitionLog): boolean {

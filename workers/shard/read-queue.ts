@@ -3,6 +3,7 @@
  * chunks. Shard thread only. Bounded, because main reserves room for every answer before it asks.
  */
 import { DiskError } from '../../src/disk/disk.ts'
+import { ColdSegmentAbsent } from '../../src/log/cold-segment.ts'
 import type { ShardLog } from '../../src/log/shard-log.ts'
 import { limits } from '../../src/model/limits.ts'
 import { readFormats, type ReadFormat } from '../../src/model/requests.ts'
@@ -18,6 +19,7 @@ import {
   requestTypes
 } from '../../src/wire/shard/messages.ts'
 import { AnswerWriter } from './answers.ts'
+import type { ColdWaits } from './cold-waits.ts'
 import { OffsetQueue } from './offset-queue.ts'
 import { ReadTask, stepOutcomes, type ReadWanted, type StepOutcome } from './read-task.ts'
 import { sendProducers } from './producer-list.ts'
@@ -31,6 +33,8 @@ interface Waiting {
   readonly handle: number
   readonly firstHandle: number
   readonly wanted: ReadWanted
+  /** When its time to wait for cold storage is over, monotonic ms; null: it has not waited. */
+  readonly coldEndMs: number | null
 }
 
 export class ReadQueue {
@@ -42,20 +46,22 @@ export class ReadQueue {
   readonly #waiting: Waiting[] = []
   readonly #answer = new AnswerWriter()
   readonly #offsets: OffsetQueue
+  readonly #coldWaits: ColdWaits
   #task: ReadTask | null = null
 
   constructor(
     log: ShardLog,
     ring: RingConsumer,
     replies: ReplyWriter,
-    shared: { counters: Float64Array; monotonicMs: () => number }
+    shared: { counters: Float64Array; monotonicMs: () => number; coldWaits: ColdWaits }
   ) {
     this.#log = log
     this.#ring = ring
     this.#replies = replies
     this.#counters = shared.counters
     this.#monotonicMs = shared.monotonicMs
-    this.#offsets = new OffsetQueue(log, replies, shared.monotonicMs)
+    this.#coldWaits = shared.coldWaits
+    this.#offsets = new OffsetQueue(log, replies, shared)
   }
 
   /** One turn. @returns whether reads are still waiting. @param onRoom main had asked for room in the ring. */
@@ -68,6 +74,7 @@ export class ReadQueue {
     // A search by time and a long read do not wait for each other.
     const hasOffsets = this.#offsets.run()
     const hasReads = this.#runReads()
+    this.#coldWaits.reportUsed(this.#log.window.settled.usedCopies)
     this.#counters[counterIndex.readBytesMemory] = this.#log.window.probe.memoryBytes
     this.#counters[counterIndex.readBytesDisk] = this.#log.window.probe.diskBytes
     return hasReads || hasOffsets
@@ -112,7 +119,8 @@ export class ReadQueue {
         offset: buffer.readBigUInt64BE(at + 16),
         maxRecords: buffer.readUInt32BE(at + 24),
         maxBytes: buffer.readUInt32BE(at + 28)
-      }
+      },
+      coldEndMs: null
     })
   }
 
@@ -125,6 +133,11 @@ export class ReadQueue {
     try {
       outcome = task.step(budgetBytes)
     } catch (error) {
+      if (error instanceof ColdSegmentAbsent) {
+        this.#task = null
+        this.#park(task, error)
+        return true
+      }
       // A disk that refuses a read says nothing about what was written: this request fails, the shard goes on.
       if (!(error instanceof DiskError)) throw error
       this.#task = null
@@ -138,6 +151,23 @@ export class ReadQueue {
     return true
   }
 
+  /** What it needs next is in cold storage: what it has is an answer; without any it waits, and begins anew. */
+  #park(task: ReadTask, absent: ColdSegmentAbsent): void {
+    if (task.endEarly()) {
+      this.#send(task)
+      this.#coldWaits.fetchAhead(absent)
+      return
+    }
+    const { wanted, handle, coldEndMs } = task
+    const { requestId, partition } = wanted
+    this.#coldWaits.park(absent, {
+      endMs: coldEndMs,
+      resume: endMs =>
+        void this.#waiting.unshift({ handle, firstHandle: handle - partition, wanted, coldEndMs: endMs }),
+      refuse: problem => this.#replies.fail(requestId, 'COLD_UNAVAILABLE', { partition, problem }, 'no')
+    })
+  }
+
   /** The next read whose topic is still there. */
   #begin(): ReadTask | null {
     for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
@@ -148,7 +178,9 @@ export class ReadQueue {
       }
       const log = topic.log(next.wanted.partition)
       const offset = Math.max(Number(next.wanted.offset), log.startOffset)
-      return new ReadTask(next.wanted, log, this.#log.read(log, offset), this.#answer)
+      const task = new ReadTask(next.wanted, log, this.#log.read(log, offset), this.#answer)
+      task.coldEndMs = next.coldEndMs
+      return task
     }
     return null
   }

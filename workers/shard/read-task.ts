@@ -32,6 +32,8 @@ export class ReadTask {
   #offset: number
   #count = 0
   #payloadBytes = 0
+  /** When its time to wait for cold storage is over, monotonic ms; null: it has not waited. */
+  coldEndMs: number | null = null
   /** Of the damaged range, after step said so. */
   damagedFirst = 0
   damagedLast = 0
@@ -43,6 +45,17 @@ export class ReadTask {
     this.#answer = answer
     this.#offset = Math.max(Number(wanted.offset), log.startOffset)
     answer.begin(wanted.format, wanted.maxBytes)
+  }
+
+  get handle(): number {
+    return this.#log.handle
+  }
+
+  /** Ends the answer with what it has. @returns false: it has no record, and cannot end. */
+  endEarly(): boolean {
+    if (this.#count === 0) return false
+    this.#finish()
+    return true
   }
 
   get recordCount(): number {

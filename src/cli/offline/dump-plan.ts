@@ -95,6 +95,8 @@ class ShardPlan {
   }
 
   #addSegment(partition: ManifestPartition, segment: ManifestSegment, topic: number | null): ManifestSegment {
+    // Its bytes stay where they are: what is restored needs the same cold storage.
+    if (segment.cold !== undefined) return segment
     const own = segment.extents.filter(({ pack }) => pack === 0)
     const path = (kind: SegmentFileKind): string => segmentPath(partition.directory, segment, kind)
     if (own.length > 0) {

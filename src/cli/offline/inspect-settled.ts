@@ -60,6 +60,8 @@ export function* settledBatchesOf(
   faults: WalkFaults
 ): Generator<PlacedBatch> {
   for (const { journal, partition, segment } of segmentsOf(directory, journals, wanted, faults)) {
+    // Its batches are not here.
+    if (segment.cold !== undefined) continue
     for (const extent of segment.extents) {
       if (extent.nextOffset <= wanted.offset) continue
       yield* extentBatches(directory, { shard: journal, partition, segment, extent }, wanted, faults)

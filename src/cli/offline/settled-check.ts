@@ -77,9 +77,15 @@ class PartitionWalk {
       })
     }
     let offset = startOffset
+    let coldCount = 0
     for (const segment of segments) {
       const shard = this.#parts.journal
       this.#checkGap(offset, segment.baseOffset, directory)
+      if (segment.cold !== undefined) {
+        coldCount++
+        offset = Math.max(offset, segment.nextOffset)
+        continue
+      }
       this.#batchFaults = 0
       this.#entryFaults = 0
       this.#checkSegment(segment, onBytes)
@@ -92,6 +98,9 @@ class PartitionWalk {
       offset = Math.max(offset, segment.nextOffset)
     }
     this.#checkGap(offset, nextOffset, directory)
+    if (coldCount === 0) return
+    const meaning = 'not looked at: each is checked whenever it is fetched'
+    this.#findings.addNote({ file: directory, problem: `${coldCount} segment(s) of it are in cold storage`, meaning })
   }
 
   #checkSegment(segment: ManifestSegment, onBytes: (bytes: number) => void): void {
@@ -268,7 +277,9 @@ class PartitionWalk {
 export function settledBytes(manifest: Manifest | null): number {
   let bytes = 0
   for (const { segments } of manifest?.partitions.values() ?? []) {
-    for (const { extents } of segments) for (const extent of extents) bytes += extent.bytes
+    for (const { extents, cold } of segments) {
+      if (cold === undefined) for (const extent of extents) bytes += extent.bytes
+    }
   }
   return bytes
 }
@@ -279,6 +290,7 @@ export function filesOf(manifest: Manifest): string[] {
   for (const partition of manifest.partitions.values()) {
     for (const { path } of partition.damaged) if (path !== null) files.add(path)
     for (const segment of partition.segments) {
+      if (segment.cold !== undefined) continue
       for (const extent of segment.extents) {
         files.add(extentFile({ shard: manifest, partition, segment, extent }))
         files.add(entriesFile({ shard: manifest, partition, segment, extent }))

@@ -18,6 +18,7 @@ export function noteFiles(path: string, manifests: readonly Manifest[], findings
     for (const file of filesOf(manifest)) named.add(file)
     for (const partition of manifest.partitions.values()) {
       for (const segment of partition.segments) {
+        if (segment.cold !== undefined) continue
         for (const kind of segmentFileKinds) named.add(segmentPath(partition.directory, segment, kind))
       }
     }
@@ -34,7 +35,8 @@ export function noteFiles(path: string, manifests: readonly Manifest[], findings
 }
 
 function noteRemovals(path: string, { removals }: Manifest, named: Set<string>, findings: Findings): void {
-  for (const { path: file, dueMs } of removals) {
+  for (const { path: file, dueMs, isCold } of removals) {
+    if (isCold) continue
     named.add(file)
     if (!existsSync(join(path, file))) continue
     const meaning = `the broker removes it from ${new Date(dueMs).toISOString()} on`

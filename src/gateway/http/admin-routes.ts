@@ -1,6 +1,7 @@
 /** The routes of operators. Main thread. Open to everybody while there are no keys. */
 import { writeProducers } from '../../wire/json/producers-json.ts'
 import type { Exchange } from './exchange.ts'
+import { readPathPartition } from './query.ts'
 
 /** `GET /admin/producers` */
 export function listProducers(exchange: Exchange): null {
@@ -23,6 +24,17 @@ export function runRetention(exchange: Exchange): null {
 /** `POST /admin/run-compaction`: 204 after the pass. */
 export function runCompaction(exchange: Exchange): null {
   answerEmpty(exchange, exchange.services.broker.runCompaction())
+  return null
+}
+
+/** `GET /admin/tiered/:topic/:partition` */
+export function tieredSegments(exchange: Exchange): null {
+  const [topic = '', partition = ''] = exchange.names
+  const found = exchange.services.broker.coldSegments(topic, readPathPartition(partition))
+  exchange.answerWith(
+    200,
+    found.then(segments => JSON.stringify({ segments }))
+  )
   return null
 }
 

@@ -63,13 +63,18 @@ export class Exchange {
   readonly services: Services
   readonly head: RequestHead
   readonly reply: Reply
-  /** What stands in the path for `:name`, decoded; empty if the route has none. */
-  name = ''
+  /** What stands in the path for `:name` and the like, decoded, in order. */
+  names: readonly string[] = []
 
   constructor(services: Services, head: RequestHead, reply: Reply) {
     this.services = services
     this.head = head
     this.reply = reply
+  }
+
+  /** The first of them; empty if the route has none. */
+  get name(): string {
+    return this.names[0] ?? ''
   }
 
   /** Answers with a JSON text. */

@@ -62,7 +62,7 @@ export interface HttpGateway {
 /** A path as it may stand in an error message. */
 const PATH_CHARACTERS_MAX = 200
 
-/** What stands for `:name`. @throws BrokerError FIELD_INVALID */
+/** What stands for a `:name`. @throws BrokerError FIELD_INVALID */
 function decodeName(rawName: string): string {
   if (!rawName.includes('%')) return rawName
   try {
@@ -166,7 +166,7 @@ class Dispatcher {
     if (match.kind === 'wrong-method') {
       throw new BrokerError('METHOD_NOT_ALLOWED', { method, path: shownPath, allow: match.allow })
     }
-    exchange.name = decodeName(match.rawName)
+    exchange.names = match.rawNames.map(decodeName)
     return match.route.run(exchange)
   }
 }

@@ -52,6 +52,11 @@ export function requireU64(parameters: ReadonlyMap<string, string>, field: strin
   return value
 }
 
+/** A partition number that stands in a path. Whether the topic has it is not asked. @throws BrokerError FIELD_INVALID */
+export function readPathPartition(text: string): number {
+  return readPartition(new Map([['partition', text]])) ?? 0
+}
+
 /** The parameter `partition`; null if it is absent. Whether the topic has it is not asked. @throws BrokerError FIELD_INVALID */
 export function readPartition(parameters: ReadonlyMap<string, string>): number | null {
   const partition = readU64(parameters, 'partition')

@@ -15,7 +15,7 @@ interface Place {
 
 /** no-route: nothing has this path. wrong-method: `allow` names those that it has. */
 export type Match =
-  | { readonly kind: 'route'; readonly route: Route; readonly rawName: string }
+  | { readonly kind: 'route'; readonly route: Route; readonly rawNames: readonly string[] }
   | { readonly kind: 'wrong-method'; readonly allow: string }
   | { readonly kind: 'no-route' }
 
@@ -50,16 +50,16 @@ export class Router {
   match(method: string, path: string): Match {
     const segments = segmentsOf(path)
     for (const place of this.#places.get(segments.length) ?? []) {
-      let rawName = ''
+      const rawNames: string[] = []
       const isHere = place.segments.every((expected, i) => {
         const actual = segments[i] ?? ''
         if (!expected.startsWith(':')) return expected === actual
-        rawName = actual
+        rawNames.push(actual)
         return actual !== ''
       })
       if (!isHere) continue
       const route = place.byMethod.get(method)
-      return route === undefined ? { kind: 'wrong-method', allow: place.allow } : { kind: 'route', route, rawName }
+      return route === undefined ? { kind: 'wrong-method', allow: place.allow } : { kind: 'route', route, rawNames }
     }
     return NO_ROUTE
   }

@@ -2,7 +2,7 @@
  * The one table of HTTP routes. Both engines, the documentation and its test read it. Main thread.
  */
 import type { BodySink } from './engine.ts'
-import { forgetProducer, listProducers, runCompaction, runRetention } from './admin-routes.ts'
+import { forgetProducer, listProducers, runCompaction, runRetention, tieredSegments } from './admin-routes.ts'
 import { consume } from './consume-exchange.ts'
 import type { Exchange } from './exchange.ts'
 import { offsets } from './offset-routes.ts'
@@ -46,6 +46,7 @@ export const routes: readonly Route[] = [
   route('GET', '/topics/:name/offsets', offsets, 'Where partitions begin and end, and the first record at a time.'),
   route('GET', '/admin/producers', listProducers, 'Idempotent producers, and what each sent last to which partition.'),
   route('POST', '/admin/run-retention', runRetention, 'Drop at once the segments that have had their time.'),
+  route('GET', '/admin/tiered/:topic/:partition', tieredSegments, 'Base offsets of the segments in cold storage.'),
   route('POST', '/admin/run-compaction', runCompaction, 'Compact at once every topic whose policy says so.'),
   route('DELETE', '/admin/producers/:id', forgetProducer, 'Forget one: its next use starts afresh.'),
   route('GET', '/healthz', healthz, 'The process lives; with the number of topics.'),

@@ -52,7 +52,10 @@ export function* compactPartition(
   job: PartitionJob
 ): Generator<undefined, PartitionResult, undefined> {
   const { partition } = job
-  const inputs = partition.segments.filter(({ isSealed, nextOffset }) => isSealed && nextOffset > partition.startOffset)
+  const inputs = compactableSegments(partition)
+  const hasOlder = partition.segments.some(
+    ({ cold, nextOffset }) => cold !== undefined && nextOffset > partition.startOffset
+  )
   const compaction = partition.generation + 1
   const to = `${partition.directory}/c${compaction}`
   const from = `${to}.new`
@@ -62,7 +65,9 @@ export function* compactPartition(
   const output = new SettleOutput(place.disk, { dataDirectory: place.dataDirectory, shard: job, pack: 0 }, place.memory)
   const writer = new CompactedWriter(output, from, compaction)
   try {
-    const { tombstoneRetentionMs, segmentBytes, mapBytes, nowMs } = job
+    const { segmentBytes, mapBytes, nowMs } = job
+    // What a tombstone hides in cold storage would come back without it.
+    const tombstoneRetentionMs = hasOlder ? null : job.tombstoneRetentionMs
     const segments = inputs.map(segment => sourceOf(window, partition, segment))
     const pass = compactSegments({ segments, tombstoneRetentionMs, segmentBytes, mapBytes, nowMs }, writer)
     let step = pass.next()
@@ -80,6 +85,12 @@ export function* compactPartition(
   } finally {
     files.closeAll()
   }
+}
+
+/** Sealed segments behind the newest cold one: neighbours, and what is in cold storage is never written again. */
+export function compactableSegments({ segments, startOffset }: ManifestPartition): ManifestSegment[] {
+  const from = segments.findLastIndex(({ cold }) => cold !== undefined) + 1
+  return segments.slice(from).filter(({ isSealed, nextOffset }) => isSealed && nextOffset > startOffset)
 }
 
 /** Takes away what passes over this partition left that were never committed. */

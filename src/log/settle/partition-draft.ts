@@ -187,5 +187,6 @@ export class PartitionDraft {
 function segmentOf(draft: SegmentDraft): ManifestSegment {
   const { old, baseOffset, nextOffset, bytes, firstReceiveMs, receiveMsMax, isSealed, compaction, extents } = draft
   if (old?.isSealed === isSealed && old.nextOffset === nextOffset && old.extents === extents) return old
+  assert(old?.cold === undefined, 'what is in cold storage does not change')
   return { baseOffset, nextOffset, bytes, firstReceiveMs, receiveMsMax, isSealed, compaction, extents }
 }

@@ -5,10 +5,40 @@
 import { dirname } from 'node:path'
 import { DiskError, type Disk } from '../../disk/disk.ts'
 import type { FileRemoval, Manifest, ManifestPartition, ManifestSegment } from '../manifest.ts'
-import { packPath, segmentDirectory, segmentFileKinds, segmentPath } from '../segment-files.ts'
+import { objectKey, packPath, segmentDirectory, segmentFileKinds, segmentPath } from '../segment-files.ts'
 
-/** Paths, relative to the data directory, that the manifest names and those partitions do not. */
-export function unusedFiles(manifest: Manifest, partitions: ReadonlyMap<number, ManifestPartition>): string[] {
+/** What becomes removable by a change: paths relative to the data directory, and keys of objects in cold storage. */
+export interface Unused {
+  readonly paths: readonly string[]
+  readonly keys: readonly string[]
+}
+
+/** What the manifest names and those partitions do not. */
+export function unusedFiles(manifest: Manifest, partitions: ReadonlyMap<number, ManifestPartition>): Unused {
+  return { paths: unusedPaths(manifest, partitions), keys: unusedKeys(manifest, partitions) }
+}
+
+/** The removals of a manifest after a change. */
+export function removalsAfter(manifest: Manifest, { paths, keys }: Unused, dueMs: number): FileRemoval[] {
+  const cold = keys.map(path => ({ path, dueMs, isCold: true as const }))
+  return [...manifest.removals, ...paths.map(path => ({ path, dueMs })), ...cold]
+}
+
+function unusedKeys(manifest: Manifest, partitions: ReadonlyMap<number, ManifestPartition>): string[] {
+  const keys: string[] = []
+  for (const [handle, old] of manifest.partitions) {
+    const now = partitions.get(handle)
+    if (now === old) continue
+    const kept = new Set(now?.segments.filter(isCold).map(nameOf) ?? [])
+    for (const segment of old.segments) {
+      if (!isCold(segment) || kept.has(nameOf(segment))) continue
+      for (const kind of segmentFileKinds) keys.push(objectKey(old.directory, segment, kind))
+    }
+  }
+  return keys
+}
+
+function unusedPaths(manifest: Manifest, partitions: ReadonlyMap<number, ManifestPartition>): string[] {
   const paths: string[] = []
   for (const [handle, old] of manifest.partitions) {
     const now = partitions.get(handle)
@@ -18,11 +48,13 @@ export function unusedFiles(manifest: Manifest, partitions: ReadonlyMap<number, 
       if (!hasOwnFiles(segment) || kept.has(nameOf(segment))) continue
       for (const kind of segmentFileKinds) paths.push(segmentPath(old.directory, segment, kind))
     }
-    const directories = new Set(old.segments.map(segment => segmentDirectory(old.directory, segment)))
+    const here = old.segments.filter(segment => !isCold(segment))
+    const directories = new Set(here.map(segment => segmentDirectory(old.directory, segment)))
     directories.add(old.directory)
     if (now === undefined) directories.add(dirname(old.directory))
     else directories.delete(old.directory)
-    for (const segment of now?.segments ?? []) directories.delete(segmentDirectory(old.directory, segment))
+    for (const segment of now?.segments ?? [])
+      if (!isCold(segment)) directories.delete(segmentDirectory(old.directory, segment))
     paths.push(...directories)
   }
   const packs = packsOf(manifest.partitions.values())
@@ -53,7 +85,7 @@ export function packsOf(partitions: Iterable<ManifestPartition>): Set<number> {
 
 /**
  * Removes the files that are due, files before their directories, durably: what the next commit forgets does not come
- * back. @returns what is left: not due yet, or refused by the disk, to be tried again.
+ * back. Objects are left to others. @returns what is left: not due yet, or refused by the disk, to be tried again.
  */
 export function removeDue(
   disk: Disk,
@@ -61,7 +93,7 @@ export function removeDue(
   removals: readonly FileRemoval[],
   nowMs: number
 ): { left: FileRemoval[]; refused: DiskError[] } {
-  const left = removals.filter(({ dueMs }) => dueMs > nowMs)
+  const left = removals.filter(({ dueMs, isCold: isObject }) => dueMs > nowMs || isObject)
   const refused: DiskError[] = []
   const removed = new Map<string, FileRemoval[]>()
   const attempt = (those: readonly FileRemoval[], action: () => void): void => {
@@ -74,7 +106,7 @@ export function removeDue(
     }
   }
   for (const removal of removals) {
-    if (removal.dueMs > nowMs) continue
+    if (removal.dueMs > nowMs || removal.isCold) continue
     if (left.some(({ path }) => path.startsWith(`${removal.path}/`))) {
       // Its turn comes when what lies in it is gone.
       left.push(removal)
@@ -112,8 +144,12 @@ function isFile(path: string): boolean {
   return path.endsWith('.pack') || segmentFileKinds.some(kind => path.endsWith(kind))
 }
 
-function hasOwnFiles({ extents }: ManifestSegment): boolean {
-  return extents.some(({ pack }) => pack === 0)
+function hasOwnFiles({ extents, cold }: ManifestSegment): boolean {
+  return cold === undefined && extents.some(({ pack }) => pack === 0)
+}
+
+function isCold({ cold }: ManifestSegment): boolean {
+  return cold !== undefined
 }
 
 function nameOf({ baseOffset, compaction }: ManifestSegment): string {

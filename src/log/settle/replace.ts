@@ -1,11 +1,12 @@
 /**
- * Puts compacted segments in the place of those that they were made of: one commit of the manifest. Settler thread.
+ * Puts segments in the place of those that they were made of: compacted ones, or the same ones in cold storage. One commit
+ * of the manifest. Settler thread.
  */
 import type { Disk } from '../../disk/disk.ts'
 import { commitManifest } from '../manifest-file.ts'
 import type { Manifest, ManifestPartition, ManifestSegment } from '../manifest.ts'
 import { segmentFileKinds } from '../segment-files.ts'
-import { unusedFiles } from './removals.ts'
+import { removalsAfter, unusedFiles } from './removals.ts'
 
 export interface Replacement {
   readonly handle: number
@@ -51,10 +52,10 @@ export function replaceSegments(
   if (directory !== null) moveIn(place, directory)
   const partitions = new Map(manifest.partitions).set(handle, partition)
   const unused = unusedFiles(manifest, partitions)
-  const removals = [...manifest.removals, ...unused.map(path => ({ path, dueMs: nowMs + graceMs }))]
+  const removals = removalsAfter(manifest, unused, nowMs + graceMs)
   const after = { ...manifest, commit: manifest.commit + 1, partitions, removals }
   commitManifest(place.disk, place.journalDirectory, after)
-  return { manifest: after, unused }
+  return { manifest: after, unused: unused.paths }
 }
 
 /** The files get the name under which the manifest will know them, durably. */
@@ -84,6 +85,7 @@ function isSame(a: ManifestSegment, b: ManifestSegment): boolean {
     a.baseOffset === b.baseOffset &&
     a.nextOffset === b.nextOffset &&
     a.compaction === b.compaction &&
-    a.bytes === b.bytes
+    a.bytes === b.bytes &&
+    (a.cold === undefined) === (b.cold === undefined)
   )
 }

@@ -5,11 +5,11 @@
  */
 import { DiskError, type Disk } from '../../disk/disk.ts'
 import { commitManifest } from '../manifest-file.ts'
-import type { FileRemoval, Manifest, ManifestPartition } from '../manifest.ts'
+import type { Manifest, ManifestPartition } from '../manifest.ts'
 import { SettleOutput, type SettleMemory, type SettleStep } from './output.ts'
 import { PartitionDraft } from './partition-draft.ts'
 import { planSettle, type SettlePlan, type SlotToSettle } from './plan.ts'
-import { unusedFiles } from './removals.ts'
+import { removalsAfter, unusedFiles } from './removals.ts'
 import { RunReader } from './run-reader.ts'
 import { SegmentWriter, type SegmentSizes } from './segment-writer.ts'
 
@@ -86,7 +86,7 @@ export function* settle(
     manifest: counting,
     changed,
     isWhole: wasCommitted,
-    unused: counting.removals.slice(manifest.removals.length).map(({ path }) => path),
+    unused: counting.removals.slice(manifest.removals.length).flatMap(({ path, isCold }) => (isCold ? [] : [path])),
     readBytes: reader.readBytes,
     writtenBytes: output.writtenBytes,
     damagedRuns: writer.damagedRuns,
@@ -160,10 +160,7 @@ function nextManifest(
   job: SettleJob,
   hasPack: boolean
 ): Manifest {
-  const removals: FileRemoval[] = [
-    ...manifest.removals,
-    ...unusedFiles(manifest, partitions).map(path => ({ path, dueMs: job.nowMs + job.graceMs }))
-  ]
+  const removals = removalsAfter(manifest, unusedFiles(manifest, partitions), job.nowMs + job.graceMs)
   return {
     ...manifest,
     commit: manifest.commit + 1,

@@ -37,7 +37,8 @@ export const shardCounters = [
   'retentionSegments',
   'retentionBytes',
   'retentionFailing',
-  'settlingFailing'
+  'settlingFailing',
+  'coldWaits'
 ] as const
 export type ShardCounter = (typeof shardCounters)[number]
 

@@ -6,6 +6,7 @@
  */
 import type { Written } from '../../model/errors.ts'
 import type { CleanupPolicy } from '../../model/topic.ts'
+import type { ColdSegment } from './cold.ts'
 import type { SettleReport, SettleWish } from './settle.ts'
 
 /**
@@ -129,6 +130,8 @@ export type ControlMessage =
   | { readonly kind: 'opened'; readonly id: number }
   /** A retention pass: acknowledged when start offsets have moved, durably. */
   | { readonly kind: 'run-retention'; readonly id: number }
+  /** A copy of a cold segment is here (`problem` null), or why it is not: answers fetch-wanted. */
+  | { readonly kind: 'fetched'; readonly id: number; readonly name: string; readonly problem: string | null }
   /** Files that the settler is about to remove, relative to the data directory. */
   | { readonly kind: 'files-unused'; readonly id: number; readonly paths: readonly string[] }
   /** All that was written so far is to be settled: acknowledged when it is. */
@@ -151,12 +154,19 @@ export type ShardEvent =
   | { readonly kind: 'slot-opened'; readonly sequence: number }
   /** Groups are large: asks for a writer thread (workers/shard/writer-entry). */
   | { readonly kind: 'writer-wanted' }
+  /** Asks for the copy of a cold segment; isBad: for a new one. Answered by `fetched`. */
+  | { readonly kind: 'fetch-wanted'; readonly segment: ColdSegment; readonly isBad: boolean }
+  /** Copies that were read of late, by name. */
+  | { readonly kind: 'copies-used'; readonly names: readonly string[] }
   /** Asks for a settle job; one at a time. */
   | { readonly kind: 'settle-wanted'; readonly wish: SettleWish }
   /** Asks the filler for a file of this many zero bytes under this name. */
   | { readonly kind: 'slots-wanted'; readonly files: readonly { readonly name: string; readonly bytes: number }[] }
   /** The shard ends itself because its disk can no longer be trusted; it restarts through recovery. */
   | { readonly kind: 'poisoned'; readonly cause: string }
+
+/** What a shard says of segments in cold storage. */
+export type ColdEvent = Extract<ShardEvent, { kind: 'fetch-wanted' | 'copies-used' }>
 
 /** What recovery found, for the log and for readiness. */
 export interface RecoveryReport {

@@ -2,6 +2,7 @@
  * What main and the settler thread say to each other: structured clones over the thread's port. What a settle job made
  * of partitions travels on to the shard as bytes that main does not look into (manifest shapes, msgpack).
  */
+import type { TierablePartition, TieredTopic } from './cold.ts'
 
 /** A slot to settle, by file name. */
 export interface SlotName {
@@ -52,6 +53,12 @@ export type SettlerJob =
     }
   /** Answers with partitions of these topics that have sealed segments to compact. */
   | { readonly kind: 'find-compactable'; readonly place: ShardPlace; readonly topics: readonly CompactedTopic[] }
+  /** Answers with partitions of these topics that have segments for cold storage, and objects that are to go from there. */
+  | { readonly kind: 'find-tierable'; readonly place: ShardPlace; readonly topics: readonly TieredTopic[] }
+  /** Answers with the cold segments of a partition. */
+  | { readonly kind: 'find-cold'; readonly place: ShardPlace; readonly handle: number }
+  /** These objects are gone. */
+  | { readonly kind: 'forget-objects'; readonly place: ShardPlace; readonly keys: readonly string[] }
   /** Puts what a compaction made into the manifest. @property replacement packed (log/settle/replace). */
   | { readonly kind: 'replace'; readonly place: ShardPlace; readonly replacement: Uint8Array; readonly graceMs: number }
   /** Removes files that are due; what was committed before is adopted. */
@@ -113,6 +120,23 @@ export type SettlerReply =
       readonly partitions: readonly CompactablePartition[] | null
       readonly problem: string | null
     }
+  | {
+      readonly kind: 'tierable'
+      readonly shard: number
+      /** null: the manifest could not be read. */
+      readonly partitions: readonly TierablePartition[] | null
+      /** Keys of objects that nothing names any more, some of them. */
+      readonly objects: readonly string[]
+      readonly problem: string | null
+    }
+  | {
+      readonly kind: 'cold'
+      readonly shard: number
+      /** Ascending; null: the manifest could not be read. */
+      readonly baseOffsets: readonly number[] | null
+      readonly problem: string | null
+    }
+  | { readonly kind: 'objects-forgotten'; readonly shard: number; readonly problem: string | null }
   /** A replacement ended. false: the partition is another by now. */
   | {
       readonly kind: 'replaced'

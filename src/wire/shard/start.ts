@@ -46,6 +46,8 @@ export interface CleaningSettings {
   readonly intervalMs: number
   /** Age at which a segment ends however small it is. */
   readonly segmentMs: number
+  /** What has had its time goes to cold storage: start offsets stay, and somebody else does it. */
+  readonly isTiered: boolean
 }
 
 /** Shared memory of one incarnation of a shard. */

@@ -259,8 +259,8 @@ describe('a start is refused in one line', () => {
   const cases: readonly (readonly [string, Buffer, string])[] = [
     [
       'by a manifest of a newer version',
-      sealedFile([Buffer.from('?')], 2),
-      'manifest format 2 was written by a newer version; this one reads up to 1'
+      sealedFile([Buffer.from('?')], 3),
+      'manifest format 3 was written by a newer version; this one reads up to 2'
     ],
     [
       'by a manifest of another shard',

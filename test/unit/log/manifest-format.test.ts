@@ -4,10 +4,16 @@ import { readFileSync } from 'node:fs'
 import { describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { decodeManifest, encodeManifest } from '../../../src/log/manifest-format.ts'
-import { emptyManifest, type Manifest, type ManifestPartition } from '../../../src/log/manifest.ts'
+import {
+  emptyManifest,
+  type Manifest,
+  type ManifestPartition,
+  type ManifestSegment
+} from '../../../src/log/manifest.ts'
 import { packMessage } from '../../../src/wire/msgpack.ts'
 import { chosenSeed, diceOf, replayLine, type Dice } from '../../support/log-random.ts'
 import {
+  coldManifest,
   plainManifest,
   problemOf,
   randomManifest,
@@ -122,7 +128,7 @@ describe('damage to a manifest', () => {
 
   it('is told from the work of a newer version, whose checksum is right', () => {
     const parts = [Buffer.from('nothing that this version knows')]
-    assert.deepEqual(decodeManifest(sealedFile(parts, 2)), { kind: 'newer', version: 2 })
+    assert.deepEqual(decodeManifest(sealedFile(parts, 3)), { kind: 'newer', version: 3 })
     assert.deepEqual(decodeManifest(sealedFile(parts, 0xffff_ffff)), { kind: 'newer', version: 0xffff_ffff })
     assert.equal(problemOf(sealedFile(parts, 0)), 'there is no version 0')
     const flipped = Buffer.from(whole)
@@ -250,5 +256,56 @@ describe('a manifest written in format version 1', () => {
 
   it('is still written byte for byte', () => {
     assert.ok(encodeManifest(sampleManifest()).equals(golden))
+  })
+})
+
+/** The same for format version 2, which knows cold storage. */
+describe('a manifest written in format version 2', () => {
+  const golden = readFileSync(fileURLToPath(new URL('../../fixtures/manifest-v2/manifest', import.meta.url)))
+
+  it('is read', () => {
+    assert.equal(golden.readUInt32BE(8), 2)
+    assert.deepEqual(decoded(golden), inOrder(coldManifest()))
+  })
+
+  it('is still written byte for byte', () => {
+    assert.ok(encodeManifest(coldManifest()).equals(golden))
+  })
+
+  it('is version 1 again when nothing of it is in cold storage any more', () => {
+    const manifest = coldManifest()
+    const removals = manifest.removals.filter(({ isCold }) => !isCold)
+    assert.equal(encodeManifest({ ...manifest, removals }).readUInt32BE(8), 2)
+    const local = { ...sampleManifest(), removals }
+    assert.equal(encodeManifest(local).readUInt32BE(8), 1)
+  })
+})
+
+describe('a manifest that says of a cold segment', () => {
+  const [cold] = [...coldManifest().partitions.values()].flatMap(({ segments }) => segments.filter(one => one.cold))
+  const withSegment = (changes: Partial<ManifestSegment>): Manifest => {
+    assert.ok(cold !== undefined)
+    const manifest = coldManifest()
+    const partition = [...manifest.partitions.values()].find(({ segments }) => segments.some(one => one.cold))
+    assert.ok(partition !== undefined)
+    const segments = partition.segments.map(one => (one.cold === undefined ? one : { ...one, ...changes }))
+    manifest.partitions.set(partition.handle, { ...partition, segments })
+    return manifest
+  }
+
+  it('that it lies in a pack, in parts, or nowhere is not written', () => {
+    const [extent] = cold?.extents ?? []
+    assert.ok(extent !== undefined)
+    const impossible: Partial<ManifestSegment>[] = [
+      { extents: [{ ...extent, pack: 1 }] },
+      { extents: [{ ...extent, position: 4 }] },
+      { extents: [{ ...extent, blocksPack: 1 }] },
+      { extents: [] },
+      { cold: { checksum: -1, blocksChecksum: 0, timestampMax: 0 } },
+      { cold: { checksum: 0, blocksChecksum: 2 ** 32, timestampMax: 0 } }
+    ]
+    for (const changes of impossible)
+      assert.throws(() => encodeManifest(withSegment(changes)), /it is cold|its objects/)
+    assert.ok(encodeManifest(withSegment({})).length > 0)
   })
 })

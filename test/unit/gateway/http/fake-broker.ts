@@ -191,6 +191,10 @@ export class FakeBroker implements Broker {
     return Promise.resolve()
   }
 
+  coldSegments(): Promise<readonly number[]> {
+    return Promise.resolve([])
+  }
+
   runCompaction(): Promise<void> {
     return Promise.resolve()
   }

@@ -19,7 +19,7 @@ interface Stage {
   dropped: number
 }
 
-function stage(): Stage {
+function stage(isTiered = false): Stage {
   const clock = new ManualClock()
   const faults = new FaultPlan()
   const log = openLog(new SimulatedDisk({ faults }), { clock })
@@ -43,7 +43,7 @@ function stage(): Stage {
     },
     replies: { log: (_level, message) => said.push(message) },
     counters,
-    settings: { intervalMs: 60_000, segmentMs: 1_000_000 },
+    settings: { intervalMs: 60_000, segmentMs: 1_000_000, isTiered },
     monotonicMs: () => clock.monotonicMs(),
     nowMs: () => clock.nowMs(),
     finishGroup: () => undefined
@@ -53,6 +53,15 @@ function stage(): Stage {
 }
 
 describe('retention on a shard', () => {
+  it('moves no start offset where cold storage takes what has had its time', () => {
+    const { log, cleaning } = stage(true)
+    assert.equal(cleaning.run(), null)
+    assert.equal(partitionOf(log, 1, 0).startOffset, 0)
+    const without = stage(false)
+    without.cleaning.run()
+    assert.ok(partitionOf(without.log, 1, 0).startOffset > 0)
+  })
+
   it('moves nothing when the disk is full, says so once, is tried again soon, and then succeeds', () => {
     const { clock, faults, log, cleaning, counters, said } = stage()
     const partition = partitionOf(log, 1, 0)

@@ -9,6 +9,7 @@ import { createAsleepFlag, Doorbell } from '../../../../src/ring/bell.ts'
 import { createRing, RingConsumer, RingProducer } from '../../../../src/ring/spsc-ring.ts'
 import { write64 } from '../../../../src/wire/primitives/u64.ts'
 import { ALL_PARTITIONS, replyTypes, requestTypes } from '../../../../src/wire/shard/messages.ts'
+import { ColdWaits } from '../../../../workers/shard/cold-waits.ts'
 import { OffsetQueue } from '../../../../workers/shard/offset-queue.ts'
 import { ReplyWriter } from '../../../../workers/shard/reply-writer.ts'
 import { ManualClock, append, openLog, partitionOf, textRecord } from '../../../support/log-harness.ts'
@@ -44,7 +45,9 @@ class Fixture {
     this.log = openLog(disk, options)
     this.log.table.open(topic)
     for (const partition of [0, 2]) partitionOf(this.log, 1, partition).hasOrderedTimes = false
-    this.queue = new OffsetQueue(this.log, this.#replies, () => (this.#ms += 0.1))
+    const monotonicMs = (): number => (this.#ms += 0.1)
+    const coldWaits = new ColdWaits(this.#replies, { counters: new Float64Array(64), monotonicMs })
+    this.queue = new OffsetQueue(this.log, this.#replies, { monotonicMs, coldWaits })
   }
 
   ask(requestId: number, partition: number, timestampMs: number | null): void {

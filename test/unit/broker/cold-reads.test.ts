@@ -1,0 +1,102 @@
+/** The cache of cold segments: what is kept, what goes, and what a shard hears. */
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import type { ColdPlace, FetchSegmentValue } from '../../../src/background/cold.ts'
+import { silentLogger } from '../../../src/base/logger.ts'
+import { ColdReads, type ColdReadsParts } from '../../../src/broker/cold-reads.ts'
+import { BrokerError } from '../../../src/model/errors.ts'
+import type { ColdSegment } from '../../../src/wire/shard/cold.ts'
+import type { ControlMessage } from '../../../src/wire/shard/messages.ts'
+
+const place: ColdPlace = {
+  dataDirectory: '/data',
+  coldStorageDir: '/cold',
+  coldStorage: null,
+  coldStorageEndpoint: null,
+  coldStorageRegion: 'us-east-1',
+  coldStoragePathStyle: false,
+  faults: null
+}
+
+function segment(name: string, bytes: number): ColdSegment {
+  const checksums = { logChecksum: 0, blocksChecksum: 0 }
+  return { name, logKey: `${name}.log`, blocksKey: `${name}.blocks`, logBytes: bytes, blocksBytes: 0, ...checksums }
+}
+
+class Fixture {
+  readonly told: string[] = []
+  readonly evictions: string[][] = []
+  problem: string | Error | null = null
+  readonly reads: ColdReads
+
+  constructor(cacheBytes: number, at: ColdPlace | null = place) {
+    const run = (_: string, value: FetchSegmentValue): Promise<{ problem: string | null }> => {
+      this.evictions.push([...value.evict])
+      if (this.problem instanceof Error) return Promise.reject(this.problem)
+      return Promise.resolve({ problem: this.problem })
+    }
+    const pool = { run } as unknown as ColdReadsParts['pool']
+    const tell = (shard: number, make: (id: number) => ControlMessage): void => {
+      const message = make(1)
+      if (message.kind === 'fetched') this.told.push(`${shard}: ${message.name} ${message.problem ?? 'is here'}`)
+      else if (message.kind === 'files-unused') this.told.push(`${shard}: close ${message.paths.join()}`)
+    }
+    this.reads = new ColdReads({ shards: { tell }, pool, place: at, cacheBytes, logger: silentLogger })
+  }
+
+  async fetch(name: string, bytes: number, shard = 0): Promise<void> {
+    this.reads.onEvent(shard, { kind: 'fetch-wanted', segment: segment(name, bytes), isBad: false })
+    await new Promise(setImmediate)
+  }
+}
+
+describe('the cache of cold segments', () => {
+  it('makes room by taking away what was not read for longest, and tells who had it open', async () => {
+    const fixture = new Fixture(100)
+    await fixture.fetch('a', 40)
+    await fixture.fetch('b', 40, 2)
+    fixture.reads.onEvent(0, { kind: 'copies-used', names: ['a', 'unknown'] })
+    await fixture.fetch('c', 40)
+    assert.deepEqual(fixture.evictions, [[], [], ['b']])
+    assert.deepEqual(fixture.told, ['0: a is here', '2: b is here', '2: close cold-cache/b', '0: c is here'])
+    assert.equal(fixture.reads.cachedBytes, 80)
+  })
+
+  it('holds one segment that is larger than all of it', async () => {
+    const fixture = new Fixture(100)
+    await fixture.fetch('a', 40)
+    await fixture.fetch('huge', 500)
+    assert.deepEqual(fixture.evictions.at(-1), ['a'])
+    assert.equal(fixture.reads.cachedBytes, 500)
+  })
+
+  it('fetches a segment once for all who ask meanwhile, and again for who asks later', async () => {
+    const fixture = new Fixture(100)
+    void fixture.fetch('a', 40)
+    await fixture.fetch('a', 40)
+    assert.equal(fixture.evictions.length, 1)
+    await fixture.fetch('a', 40)
+    assert.equal(fixture.evictions.length, 2)
+    assert.equal(fixture.reads.cachedBytes, 40, 'it counts once')
+  })
+
+  it('keeps nothing of a fetch that failed, says why, and works again', async () => {
+    const fixture = new Fixture(100)
+    fixture.problem = 'the bucket is away'
+    await fixture.fetch('a', 40)
+    fixture.problem = new BrokerError('OVERLOADED', { what: 'the queue of background jobs', limit: 64 })
+    await fixture.fetch('a', 40)
+    assert.equal(fixture.reads.cachedBytes, 0)
+    assert.deepEqual(fixture.told.slice(0, 1), ['0: a the bucket is away'])
+    assert.match(fixture.told[1] ?? '', /queue of background jobs/)
+    fixture.problem = null
+    await fixture.fetch('a', 40)
+    assert.deepEqual([fixture.told.at(-1), fixture.reads.counts.failures], ['0: a is here', 2])
+  })
+
+  it('says so where no cold storage is configured', async () => {
+    const fixture = new Fixture(100, null)
+    await fixture.fetch('a', 40, 1)
+    assert.deepEqual(fixture.told, ['1: a no cold storage is configured'])
+  })
+})
