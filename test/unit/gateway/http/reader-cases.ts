@@ -31,31 +31,43 @@ async function drain(raw: RawConnection): Promise<string> {
   return raw.received
 }
 
+class StandingClock implements Clock {
+  atMs = 0
+  nowMs(): number {
+    return this.atMs
+  }
+  monotonicMs(): number {
+    return this.atMs
+  }
+}
+
 /** Registers the claims for one engine. */
 export function readerCases(engine: EngineName): void {
   test('who takes nothing of an answer is cut off in the end, and its reply memory is free again', async t => {
+    // Time stands still until all answers are on their way, however slow the machine is.
+    const clock = new StandingClock()
     const timeouts = { writeMs: 100, stalledMs: 100_000 }
-    const fixture = await startGateway(t, engine, { timeouts })
+    const fixture = await startGateway(t, engine, { timeouts, clock })
     const { broker, replyBudget } = fixture
     const sleepers = openSleepers(t, fixture, 4)
     await waitFor(() => broker.reads.length === 4 && broker.heldAnswerCount === 0, 'the answers to be on their way')
     assert.equal(replyBudget.usedBytes, 4 * RESERVED_BYTES)
-    const sinceMs = performance.now()
+    clock.atMs += 101
     await waitFor(() => replyBudget.usedBytes === 0, 'the memory to be given back')
-    assert.ok(performance.now() - sinceMs < 5_000)
     for (const sleeper of sleepers) assert.ok((await drain(sleeper)).length < ANSWER_BYTES)
   })
 
   test('who takes nothing is cut off early once others lack memory, and those are served', async t => {
-    const fixture = await startGateway(t, engine, { timeouts: { writeMs: 100_000, stalledMs: 60 } })
+    const clock = new StandingClock()
+    const fixture = await startGateway(t, engine, { timeouts: { writeMs: 100_000, stalledMs: 60 }, clock })
     const { broker, replyBudget, send } = fixture
     openSleepers(t, fixture, 12)
     await waitFor(() => broker.reads.length >= 7 && broker.heldAnswerCount === 0, 'the answers to be on their way')
     assert.ok(replyBudget.limitBytes - replyBudget.usedBytes < RESERVED_BYTES)
-    const sinceMs = performance.now()
-    const answer = await send('GET', path)
+    const answering = send('GET', path)
+    clock.atMs += 61
+    const answer = await answering
     assert.deepEqual([answer.status, answer.text.length], [200, ANSWER_BYTES])
-    assert.ok(performance.now() - sinceMs < 5_000)
   })
 
   test('who takes an answer slowly gets all of it, however long it takes', async t => {
