@@ -31,6 +31,8 @@ const manifestJobs: ManifestJob[] = []
 const cancelled = new Set<number>()
 const desk = new ManifestDesk(disk, reply, shard => cancelled.has(shard))
 let isFilling = false
+/** Shard whose slot is filled; −1: none. */
+let filling = -1
 let isSettling = false
 
 async function fillAll(): Promise<void> {
@@ -38,20 +40,22 @@ async function fillAll(): Promise<void> {
   isFilling = true
   for (let job = fills.shift(); job !== undefined; job = fills.shift()) {
     const { shard, name, bytes, directory } = job
+    filling = shard
     const problem = await fill(shard, directory, name, bytes)
     if (!cancelled.has(shard)) reply({ kind: 'filled', shard, name, bytes, problem })
   }
+  filling = -1
   isFilling = false
 }
 
 /** @returns what the disk said against it: the shard goes on without filled slots. */
 async function fill(shard: number, directory: string, name: string, bytes: number): Promise<string | null> {
   try {
-    const filling = beginFill(disk, directory, name, bytes)
-    while (!filling.step()) {
+    const slot = beginFill(disk, directory, name, bytes)
+    while (!slot.step()) {
       await pause(PAUSE_MS)
       if (cancelled.has(shard)) {
-        filling.abandon()
+        slot.abandon()
         return null
       }
     }
@@ -69,16 +73,16 @@ async function settleAll(): Promise<void> {
   isSettling = false
 }
 
-/** Resolves when nothing of the shard runs or waits any more. */
+/** Resolves when nothing of the shard runs or waits any more. What others have under way is not waited for. */
 async function cancel(shard: number): Promise<void> {
   cancelled.add(shard)
-  const keeps = <T>(queue: T[], of: (job: T) => number): void => {
+  const drop = <T>(queue: T[], of: (job: T) => number): void => {
     for (let i = queue.length - 1; i >= 0; i--) if (of(queue[i] as T) === shard) queue.splice(i, 1)
   }
-  keeps(fills, job => job.shard)
-  keeps(manifestJobs, job => job.place.shard)
-  while (isFilling || desk.running === shard) {
-    await (isFilling ? pause(1) : turn())
+  drop(fills, job => job.shard)
+  drop(manifestJobs, job => job.place.shard)
+  while (filling === shard || desk.running === shard) {
+    await (desk.running === shard ? turn() : pause(1))
   }
   desk.forget(shard)
   cancelled.delete(shard)
