@@ -2,8 +2,9 @@
  * Main's face of the settler thread, which fills slots ahead, settles sealed ones and removes files. Main thread only.
  * The thread lives only while there is something for it to do: idle, it would cost memory for nothing.
  *
- * Fenced by shard incarnation: cancel() resolves when the thread does nothing for that shard any more, before a
- * successor reads the directory; what it answers to an older incarnation is dropped by whoever listens.
+ * Fenced by shard incarnation (S2): cancel() resolves when the thread does nothing for that shard any more, and from then
+ * to admit() it is given nothing, while a successor reads the directory; what it answers to an older incarnation is
+ * dropped by whoever listens.
  */
 import { Worker } from 'node:worker_threads'
 import type { Logger } from '../base/logger.ts'
@@ -70,6 +71,8 @@ export class SettlerThread {
   #idleTimer: NodeJS.Timeout | null = null
   readonly #sweepTimers = new Map<number, NodeJS.Timeout>()
   readonly #cancelWaiters = new Map<number, (() => void)[]>()
+  /** Shards that died and have not read their directory since. */
+  readonly #fenced = new Set<number>()
   /** Who waits for the answer to a job; null: the shard or the thread is gone. */
   readonly #answers = new Map<SettlerJob, (reply: SettlerReply | null) => void>()
   readonly #settleJobs = new Map<number, number>()
@@ -160,8 +163,12 @@ export class SettlerThread {
     this.#sweepTimers.set(shard, next)
   }
 
-  /** Drops the jobs of a shard that died. On return nothing of ours touches its directory. */
+  /**
+   * Drops the jobs of a shard that died. On return nothing of ours touches its directory, and nothing will before
+   * admit(): a compaction that began before the death must not commit while the next incarnation reads the manifest.
+   */
   async cancel(shard: number): Promise<void> {
+    this.#fenced.add(shard)
     this.sweepAt(shard, null)
     const dropped = this.#open.filter(job => shardOfJob(job) === shard)
     this.#open = this.#open.filter(job => shardOfJob(job) !== shard)
@@ -174,6 +181,11 @@ export class SettlerThread {
       else waiters.push(resolve)
       worker.postMessage({ kind: 'cancel', shard } satisfies SettlerJob)
     })
+  }
+
+  /** The shard has read its directory: jobs are taken again. */
+  admit(shard: number): void {
+    this.#fenced.delete(shard)
   }
 
   /** Ends the thread where it stands: a job not committed is done again at the next start. */
@@ -193,7 +205,7 @@ export class SettlerThread {
   }
 
   #send(job: SettlerJob): void {
-    if (this.#isStopped) return this.#drop([job])
+    if (this.#isStopped || this.#fenced.has(shardOfJob(job))) return this.#drop([job])
     if (this.#idleTimer !== null) clearTimeout(this.#idleTimer)
     this.#idleTimer = null
     this.#open.push(job)
@@ -224,7 +236,7 @@ export class SettlerThread {
   /** The thread died: nothing that it had not answered is known to be done. */
   #lose(): void {
     this.#worker = null
-    this.#endCancels()
+    for (const resolve of this.#takeCancelWaiters()) resolve()
     const { listener } = this.#options
     for (const job of this.#open.splice(0)) {
       if (job.kind === 'fill') listener.onFillFailed(job.shard, job.bytes)
@@ -234,9 +246,10 @@ export class SettlerThread {
     }
   }
 
-  #endCancels(): void {
-    for (const waiters of this.#cancelWaiters.values()) for (const resolve of waiters) resolve()
+  #takeCancelWaiters(): (() => void)[] {
+    const waiters = [...this.#cancelWaiters.values()].flat()
     this.#cancelWaiters.clear()
+    return waiters
   }
 
   #take(reply: SettlerReply): void {
@@ -342,8 +355,10 @@ export class SettlerThread {
   async #endWorker(): Promise<void> {
     const worker = this.#worker
     this.#worker = null
+    // Not those that come meanwhile: they wait for another thread, which may be at work for their shard.
+    const waiters = this.#takeCancelWaiters()
     await worker?.terminate()
-    this.#endCancels()
+    for (const resolve of waiters) resolve()
   }
 }
 

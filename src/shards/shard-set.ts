@@ -287,6 +287,7 @@ export class ShardSet {
         onEvent: event => {
           if (event.kind !== 'recovered') return this.#handleEvent(shard, event)
           logger.info({ shard, ...event.report }, 'shard recovered its log')
+          this.#settler.admit(shard)
           state.isRecovered = true
           this.#openTopics(state, link).then(resolve, reject)
         },

@@ -1,4 +1,4 @@
-/** What the settler thread does while a shard that died starts again (S2). Real threads. */
+/** What the settler thread does, and what it is not given, while a shard that died starts again (S2). Real threads. */
 import assert from 'node:assert/strict'
 import { mkdirSync } from 'node:fs'
 import { describe, it, type TestContext } from 'node:test'
@@ -8,6 +8,7 @@ import { atEnd } from '../../support/clean-up.ts'
 import { temporaryDirectory } from '../../support/temporary-directory.ts'
 
 const GIB = 1024 * 1024 * 1024
+const topics = [{ firstHandle: 1, partitionCount: 1, dirtyShareMin: 0 }]
 
 interface Stage {
   readonly settler: SettlerThread
@@ -46,5 +47,17 @@ describe('the settler thread, when a shard starts again', () => {
     settler.fill(1, journal, [{ name: '0001.slot', bytes: GIB }])
     await settler.cancel(0)
     assert.deepEqual(filled, [])
+  })
+
+  it('takes no job for it before it has read its directory', async t => {
+    const { settler } = stage(t)
+    assert.deepEqual(await settler.findCompactable(0, topics), [])
+    const cancelled = settler.cancel(0)
+    await assert.rejects(settler.findCompactable(0, topics), /the shard or the settler ended/)
+    await cancelled
+    assert.equal(await settler.replace(0, Buffer.alloc(0)), null)
+    assert.deepEqual(await settler.findCompactable(1, topics), [], 'others go on')
+    settler.admit(0)
+    assert.deepEqual(await settler.findCompactable(0, topics), [])
   })
 })
