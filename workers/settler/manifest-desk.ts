@@ -1,6 +1,10 @@
 /**
  * The manifests of all shards, and the jobs that change them, one at a time. Settler thread only.
  * What it keeps in memory is what is on disk: after any error a manifest is read anew.
+ *
+ * A commit whose last sync failed is in doubt: the manifest that is read anew may be the new one, which the shard was
+ * never told. Then that manifest is committed once more, because a sync is never retried as a success (W6); the next
+ * settle job tells the shard of everything; and until then no file is removed, for the shard may still read it.
  */
 import { setImmediate as turn } from 'node:timers/promises'
 import { systemClock } from '../../src/base/clock.ts'
@@ -33,6 +37,10 @@ export class ManifestDesk {
   readonly #manifests = new Map<number, Manifest>()
   /** Generation of each handle that its shard was told: a change is told against it, anything else whole. */
   readonly #told = new Map<number, number>()
+  /** Shards whose newest commit is in doubt. */
+  readonly #doubtful = new Set<number>()
+  /** Shards that do not know all of their manifest. */
+  readonly #untold = new Set<number>()
   /** Made at the first job: a thread that only fills slots needs none. */
   #memory: SettleMemory | null = null
   /** Shard whose job runs; −1: none. */
@@ -44,8 +52,13 @@ export class ManifestDesk {
     this.#isCancelled = isCancelled
   }
 
-  /** The shard starts anew: its manifest is read when it is next needed. */
+  /** The shard starts anew and reads its manifest itself; here it is read when it is next needed. */
   forget(shard: number): void {
+    this.#untold.delete(shard)
+    this.#drop(shard)
+  }
+
+  #drop(shard: number): void {
     this.#manifests.delete(shard)
     this.#told.clear()
   }
@@ -61,7 +74,12 @@ export class ManifestDesk {
       else if (job.kind === 'forget-objects') this.#forgetObjects(job)
       else this.#find(job)
     } catch (error) {
-      this.forget(shard)
+      this.#drop(shard)
+      if (error instanceof DiskError && error.point === 'manifest.directory-sync') {
+        this.#doubtful.add(shard)
+        // A sweep changes nothing that a shard knows of.
+        if (job.kind !== 'sweep') this.#untold.add(shard)
+      }
       this.#reply(failureOf(job, error))
     } finally {
       this.running = -1
@@ -97,8 +115,11 @@ export class ManifestDesk {
 
   #report(before: Manifest, result: SettleResult, milliseconds: number): void {
     const { shard } = before
-    const changes = result.changed.map(now => this.#changeOf(result.isWhole ? undefined : before, now, false))
+    const changes = this.#untold.has(shard)
+      ? [...result.manifest.partitions.values()].map(now => this.#changeOf(undefined, now, false))
+      : result.changed.map(now => this.#changeOf(result.isWhole ? undefined : before, now, false))
     for (const part of partsOf(changes)) this.#reply({ kind: 'settled-part', shard, changes: part })
+    this.#untold.delete(shard)
     const { manifest, readBytes, writtenBytes, damagedRuns, isDirect } = result
     const unused = result.unused.slice(0, UNUSED_MAX)
     const report = { readBytes, writtenBytes, damagedRuns, isDirect, unused, milliseconds }
@@ -165,6 +186,10 @@ export class ManifestDesk {
 
   #sweep(place: ShardPlace): void {
     const manifest = this.#manifest(place)
+    if (this.#untold.has(place.shard)) {
+      const problem = 'the shard is not told yet of a commit that was in doubt'
+      return this.#reply({ kind: 'swept', shard: place.shard, removed: 0, nextRemovalMs: null, problem })
+    }
     const { left, refused } = removeDue(this.#disk, place.dataDirectory, manifest.removals, systemClock.nowMs())
     const removed = manifest.removals.length - left.length
     let after = manifest
@@ -181,6 +206,11 @@ export class ManifestDesk {
     let manifest = this.#manifests.get(shard)
     if (manifest === undefined) {
       manifest = loadManifest(this.#disk, journalDirectory, shard, placementEpoch)
+      if (this.#doubtful.has(shard)) {
+        manifest = { ...manifest, commit: manifest.commit + 1 }
+        commitManifest(this.#disk, journalDirectory, manifest)
+        this.#doubtful.delete(shard)
+      }
       this.#manifests.set(shard, manifest)
     }
     return manifest
