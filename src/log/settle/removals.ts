@@ -93,7 +93,15 @@ export function removeDue(
   removals: readonly FileRemoval[],
   nowMs: number
 ): { left: FileRemoval[]; refused: DiskError[] } {
-  const left = removals.filter(({ dueMs, isCold: isObject }) => dueMs > nowMs || isObject)
+  // Objects are not of the disk: whoever has the store removes them.
+  const left: FileRemoval[] = removals.filter(({ isCold }) => isCold)
+  /** Directories in which something is left: their turn comes when it is gone. */
+  const held = new Set<string>()
+  const keep = (removal: FileRemoval): void => {
+    left.push(removal)
+    for (let path = dirname(removal.path); path !== '.' && !held.has(path); path = dirname(path)) held.add(path)
+  }
+  for (const removal of removals) if (removal.dueMs > nowMs && !removal.isCold) keep(removal)
   const refused: DiskError[] = []
   const removed = new Map<string, FileRemoval[]>()
   const attempt = (those: readonly FileRemoval[], action: () => void): void => {
@@ -102,20 +110,21 @@ export function removeDue(
     } catch (error) {
       if (!(error instanceof DiskError)) throw error
       refused.push(error)
-      left.push(...those)
+      for (const removal of those) keep(removal)
     }
   }
   for (const removal of removals) {
     if (removal.dueMs > nowMs || removal.isCold) continue
-    if (left.some(({ path }) => path.startsWith(`${removal.path}/`))) {
-      // Its turn comes when what lies in it is gone.
-      left.push(removal)
+    if (held.has(removal.path)) {
+      keep(removal)
       continue
     }
     attempt([removal], () => {
       removeOne(disk, `${dataDirectory}/${removal.path}`, isFile(removal.path))
       const directory = dirname(removal.path)
-      removed.set(directory, [...(removed.get(directory) ?? []), removal])
+      const others = removed.get(directory)
+      if (others === undefined) removed.set(directory, [removal])
+      else others.push(removal)
     })
   }
   for (const [directory, those] of removed) {
