@@ -83,11 +83,10 @@ export class SegmentFiles {
     return this.#open.has(path) || this.#disk.exists(`${this.dataDirectory}/${path}`)
   }
 
-  /** Closes what is open of files whose path begins so: they are about to go. */
-  forget(prefix: string): void {
-    for (const [path, file] of this.#open) {
-      if (!path.startsWith(prefix)) continue
-      file.close()
+  /** Closes what is open of those files: they are about to go. */
+  forget(paths: ReadonlySet<string>): void {
+    for (const path of paths) {
+      this.#open.get(path)?.close()
       this.#open.delete(path)
     }
   }

@@ -162,7 +162,7 @@ export class SettledWindow {
 
   /** What the copy is read by is closed: its successor is another file of that name. */
   #badCopy(path: string, partition: ManifestPartition, segment: ManifestSegment, extent: Extent): ColdSegmentAbsent {
-    this.forget(path.slice(0, -'.log'.length))
+    this.forget([path, this.#pathOf(partition, segment, 0, '.blocks')])
     return absent(partition, segment, extent, true)
   }
 
@@ -185,12 +185,14 @@ export class SettledWindow {
     return bytes
   }
 
-  /** Forgets what was read of files that are about to go. */
-  forget(prefix: string): void {
-    this.files.forget(prefix)
-    for (const [key, table] of this.#tables) if (key.startsWith(prefix)) this.#drop(key, table)
-    for (const key of this.#timestamps.keys()) if (key.startsWith(prefix)) this.#timestamps.delete(key)
-    if (this.#path.startsWith(prefix)) this.#length = 0
+  /** Forgets what was read of files that are about to go. @cost one pass over what is kept, however many they are. */
+  forget(paths: readonly string[]): void {
+    if (paths.length === 0) return
+    const going = new Set(paths)
+    this.files.forget(going)
+    for (const [key, table] of this.#tables) if (going.has(pathOfKey(key))) this.#drop(key, table)
+    for (const key of this.#timestamps.keys()) if (going.has(pathOfKey(key))) this.#timestamps.delete(key)
+    if (going.has(this.#path)) this.#length = 0
   }
 
   #pathOf(partition: ManifestPartition, segment: ManifestSegment, pack: number, kind: '.log' | '.blocks'): string {
@@ -252,6 +254,11 @@ export class SettledWindow {
 /** Two extents never have one: bytes of a file are written once. */
 function keyOf(path: string, { position, bytes }: Extent): string {
   return `${path}:${position}:${bytes}`
+}
+
+/** No path that a manifest may name has a colon. */
+function pathOfKey(key: string): string {
+  return key.slice(0, key.indexOf(':'))
 }
 
 function placed(

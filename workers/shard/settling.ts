@@ -93,7 +93,7 @@ export class Settling {
 
   /** Files are about to go: whoever has them open closes them. */
   forgetFiles(paths: readonly string[]): void {
-    for (const path of paths) this.#parts.log.window.settled.forget(path)
+    this.#parts.log.window.settled.forget(paths)
   }
 
   /** Looked at in every turn. @param hadGroup the turn wrote something. */
