@@ -4,6 +4,7 @@
  *
  *   find what is dirty (settler) ─▶ one partition after another: compact (background) ─▶ replace (settler) ─▶ adopt (shard)
  */
+import type { CompactPartitionResult, CompactPartitionValue } from '../background/compaction.ts'
 import type { MaintenanceJobs } from '../background/jobs.ts'
 import type { BackgroundPool } from '../background/pool.ts'
 import type { Clock } from '../base/clock.ts'
@@ -12,14 +13,22 @@ import type { Catalog } from '../control/catalog.ts'
 import { BrokerError } from '../model/errors.ts'
 import { limits } from '../model/limits.ts'
 import type { Topic } from '../model/topic.ts'
-import type { ShardSet } from '../shards/shard-set.ts'
+import type { SettlerThread } from '../shards/settler-thread.ts'
 import type { CompactablePartition } from '../wire/shard/settle.ts'
 import type { StructuralTurns } from './structural-turns.ts'
 
+/** What compaction needs of the shards. */
+export interface CompactedShards {
+  readonly placementEpoch: number
+  readonly settler: Pick<SettlerThread, 'findCompactable' | 'replace'>
+  links(): readonly { readonly shard: number }[]
+  settleAll(): Promise<void>
+}
+
 export interface CompactionParts {
-  readonly catalog: Catalog
-  readonly shards: ShardSet
-  readonly pool: BackgroundPool<MaintenanceJobs>
+  readonly catalog: Pick<Catalog, 'topics'>
+  readonly shards: CompactedShards
+  readonly pool: Pick<BackgroundPool<MaintenanceJobs>, 'run'>
   readonly turns: StructuralTurns
   readonly clock: Clock
   readonly logger: Logger
@@ -44,6 +53,9 @@ export interface CompactionCounts {
 
 /** Share of a partition's sealed bytes that must be new for a pass that nobody asked for: as in Kafka. */
 const DIRTY_SHARE_MIN = 0.5
+/** Details of a pass that met problems. */
+const unfinished = { what: 'compaction, which could not finish (the log says why),', limit: 'the disk' }
+const nothingDone = { replacement: null, recordsRead: 0, recordsDropped: 0, bytesRead: 0, bytesWritten: 0 }
 
 export class Compaction {
   readonly #parts: CompactionParts
@@ -57,7 +69,7 @@ export class Compaction {
   }
   #timer: NodeJS.Timeout | null = null
   #isStopped = false
-  /** What failed in the last pass, one sentence; null: nothing. */
+  /** What failed in the last pass, one sentence for anybody: what may name files is in the log. null: nothing. */
   problem: string | null = null
   /** Newest sealed offset and when it was gone over, by handle: nothing new since then, nothing to do. */
   readonly #seen = new Map<number, { readonly key: string; readonly atMs: number }>()
@@ -68,10 +80,14 @@ export class Compaction {
 
   /** Begins to look from time to time. */
   start(): void {
+    let isWaiting = false
     this.#timer = setInterval(() => {
-      this.#enqueue(false).catch((error: unknown) =>
-        this.#parts.logger.warn({ err: error }, 'a compaction pass failed')
-      )
+      // A pass that takes longer than the interval is not followed by a line of others.
+      if (isWaiting) return
+      isWaiting = true
+      this.#enqueue(false)
+        .catch((error: unknown) => this.#parts.logger.warn({ err: error }, 'a compaction pass failed'))
+        .finally(() => (isWaiting = false))
     }, this.#parts.intervalMs)
     this.#timer.unref()
   }
@@ -83,7 +99,7 @@ export class Compaction {
     await this.#parts.turns.idle()
   }
 
-  /** A pass over everything that is sealed, settled or not. @fails DISK_FULL, SHARD_DOWN, OVERLOADED */
+  /** A pass over everything that is sealed, settled or not. @fails DISK_FULL, SHARD_DOWN, OVERLOADED, STOPPING */
   runAll(): Promise<void> {
     return this.#enqueue(true)
   }
@@ -95,27 +111,45 @@ export class Compaction {
   async #pass(isAsked: boolean): Promise<void> {
     const { catalog, shards } = this.#parts
     const topics = catalog.topics.filter(topic => topic.config.cleanup_policy !== 'delete')
-    if (topics.length === 0 || this.#isStopped) return
-    this.counts.passes++
-    // Only what is settled is compacted: what was asked for includes what lies in slots.
-    if (isAsked) await shards.settleAll()
     const problems: string[] = []
-    for (const { shard } of shards.links()) {
-      const wanted = topics.map(({ firstHandle, partitionCount }) => {
-        return { firstHandle, partitionCount, dirtyShareMin: isAsked ? 0 : DIRTY_SHARE_MIN }
-      })
-      for (const partition of await shards.settler.findCompactable(shard, wanted)) {
-        if (this.#isStopped) return
-        const problem = await this.#compact(shard, partition, topics, isAsked)
-        if (problem !== null) problems.push(problem)
+    const found = new Set<number>()
+    if (topics.length > 0 && !this.#isStopped) {
+      this.counts.passes++
+      // Only what is settled is compacted: what was asked for includes what lies in slots.
+      if (isAsked) await shards.settleAll()
+      for (const { shard } of shards.links()) {
+        for (const partition of await this.#find(shard, topics, isAsked, problems)) {
+          if (this.#isStopped) break
+          found.add(partition.handle)
+          const problem = await this.#compact(shard, partition, topics, isAsked)
+          if (problem !== null) problems.push(problem)
+        }
       }
     }
+    if (this.#isStopped) return refuseIfAsked(isAsked, new BrokerError('STOPPING'))
     this.problem = problems[0] ?? null
-    if (isAsked && problems.length > 0) {
-      throw new BrokerError('OVERLOADED', {
-        what: 'compaction, which could not finish (the log says why),',
-        limit: 'the disk'
-      })
+    if (problems.length > 0) return refuseIfAsked(isAsked, new BrokerError('OVERLOADED', unfinished))
+    // Those of deleted topics are never found again.
+    for (const handle of this.#seen.keys()) if (!found.has(handle)) this.#seen.delete(handle)
+  }
+
+  /** Partitions that may be compacted; none if it cannot be said, which does not keep the other shards from theirs. */
+  async #find(
+    shard: number,
+    topics: readonly Topic[],
+    isAsked: boolean,
+    problems: string[]
+  ): Promise<readonly CompactablePartition[]> {
+    const wanted = topics.map(({ firstHandle, partitionCount }) => {
+      return { firstHandle, partitionCount, dirtyShareMin: isAsked ? 0 : DIRTY_SHARE_MIN }
+    })
+    try {
+      return await this.#parts.shards.settler.findCompactable(shard, wanted)
+    } catch (error) {
+      this.counts.failures++
+      this.#parts.logger.warn({ shard, err: error }, 'what to compact on a shard cannot be found; it is tried again')
+      problems.push(`compaction on shard ${shard} fails and is tried again; the log says why`)
+      return []
     }
   }
 
@@ -126,7 +160,7 @@ export class Compaction {
     topics: readonly Topic[],
     isAsked: boolean
   ): Promise<string | null> {
-    const { pool, clock, dataDirectory, mapBytes, shards, logger } = this.#parts
+    const { clock, dataDirectory, mapBytes, shards, logger } = this.#parts
     const topic = topics.find(
       ({ firstHandle, partitionCount }) => handle >= firstHandle && handle < firstHandle + partitionCount
     )
@@ -145,7 +179,8 @@ export class Compaction {
     const { placementEpoch } = shards
     const place = { dataDirectory, shard, placementEpoch }
     const value = { ...place, partition, tombstoneRetentionMs, segmentBytes, mapBytes, nowMs }
-    const result = await pool.run('compactPartition', value)
+    const result = await this.#run(value)
+    if (result === null) return null
     this.counts.partitions++
     this.counts.bytesRead += result.bytesRead
     this.counts.bytesWritten += result.bytesWritten
@@ -163,9 +198,26 @@ export class Compaction {
     return null
   }
 
+  /** Null: the broker stops. What a thread died of is this partition's problem alone. */
+  async #run(value: CompactPartitionValue): Promise<CompactPartitionResult | null> {
+    try {
+      return await this.#parts.pool.run('compactPartition', value)
+    } catch (error) {
+      if (!(error instanceof BrokerError)) throw error
+      if (error.code !== 'STOPPING') return { ...nothingDone, problem: `its thread: ${error.message}` }
+      this.#isStopped = true
+      return null
+    }
+  }
+
   #failed(of: { readonly topic: string; readonly partition: number }, problem: string): string {
     this.counts.failures++
     this.#parts.logger.warn({ ...of, cause: problem }, 'a partition could not be compacted; it is tried again')
-    return `compaction of ${of.topic}/${of.partition} fails: ${problem}`
+    return `compaction of ${of.topic}/${of.partition} fails and is tried again; the log says why`
   }
+}
+
+/** A pass that nobody asked for has nobody to tell. */
+function refuseIfAsked(isAsked: boolean, error: BrokerError): void {
+  if (isAsked) throw error
 }

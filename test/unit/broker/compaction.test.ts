@@ -1,0 +1,113 @@
+/** Compaction that fails: it costs nobody else theirs, it is said to whoever asks, and only as long as it fails. */
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import type { CompactPartitionResult } from '../../../src/background/compaction.ts'
+import { silentLogger } from '../../../src/base/logger.ts'
+import { Compaction } from '../../../src/broker/compaction.ts'
+import { StructuralTurns } from '../../../src/broker/structural-turns.ts'
+import { BrokerError } from '../../../src/model/errors.ts'
+import type { CompactablePartition } from '../../../src/wire/shard/settle.ts'
+import { ManualClock } from '../../support/log-harness.ts'
+import { defaultConfig, topicOf } from '../control/topics.ts'
+
+const nothingToDo: CompactPartitionResult = {
+  replacement: null,
+  recordsRead: 1,
+  recordsDropped: 0,
+  bytesRead: 1,
+  bytesWritten: 0,
+  problem: null
+}
+
+/** Two shards with one partition of a topic each: handles 2 and 1. What fails is set by the test. */
+class Stage {
+  readonly catalog = {
+    topics: [
+      topicOf({
+        id: 1,
+        name: 'states',
+        firstHandle: 1,
+        partitionCount: 2,
+        config: { ...defaultConfig, cleanup_policy: 'compact' }
+      })
+    ]
+  }
+  /** Its partitions cannot be found; −1: none. */
+  lostShard = -1
+  /** What becomes of the job of a handle; absent: it finds nothing to do. */
+  readonly outcomes = new Map<number, CompactPartitionResult | BrokerError>()
+  readonly #done: number[] = []
+  readonly #compaction = new Compaction({
+    catalog: this.catalog,
+    shards: {
+      placementEpoch: 1,
+      links: () => [{ shard: 0 }, { shard: 1 }],
+      settleAll: () => Promise.resolve(),
+      settler: { findCompactable: shard => this.#find(shard), replace: () => Promise.resolve(null) }
+    },
+    pool: { run: (_job, { partition }) => this.#run(partition[0] ?? 0) },
+    turns: new StructuralTurns(),
+    clock: new ManualClock(),
+    logger: silentLogger,
+    dataDirectory: '/data',
+    intervalMs: 1000,
+    mapBytes: 1000,
+    space: { freeBytes: Number.POSITIVE_INFINITY },
+    settleBytes: 0
+  })
+
+  #find(shard: number): Promise<CompactablePartition[]> {
+    if (shard === this.lostShard) return Promise.reject(new Error('the manifest /data/journal/000/manifest is damaged'))
+    const handle = 2 - shard
+    return Promise.resolve([{ handle, key: 'k', bytes: 1, partition: Uint8Array.of(handle) }])
+  }
+
+  #run(handle: number): Promise<CompactPartitionResult> {
+    this.#done.push(handle)
+    const outcome = this.outcomes.get(handle) ?? nothingToDo
+    return outcome instanceof BrokerError ? Promise.reject(outcome) : Promise.resolve(outcome)
+  }
+
+  /** One pass. @returns the code that it was refused with, handles gone over, and what is said of it. */
+  async pass(): Promise<{ code: string; done: number[]; problem: string | null }> {
+    const code = await this.#compaction.runAll().then(
+      () => 'ok',
+      (error: unknown) => (error instanceof BrokerError ? error.code : String(error))
+    )
+    return { code, done: this.#done.splice(0), problem: this.#compaction.problem }
+  }
+}
+
+describe('compaction', () => {
+  it('goes on with the other shards where one cannot say what it has, and says so until it can', async () => {
+    const stage = new Stage()
+    stage.lostShard = 0
+    const problem = 'compaction on shard 0 fails and is tried again; the log says why'
+    assert.deepEqual(await stage.pass(), { code: 'OVERLOADED', done: [1], problem })
+    stage.lostShard = -1
+    assert.deepEqual(await stage.pass(), { code: 'ok', done: [2, 1], problem: null })
+  })
+
+  it('goes on with the other partitions where a thread dies of one, and names no file to whoever asks', async () => {
+    const stage = new Stage()
+    const problem = 'compaction of states/1 fails and is tried again; the log says why'
+    stage.outcomes.set(2, new BrokerError('INTERNAL', { id: 'ab' }))
+    assert.deepEqual(await stage.pass(), { code: 'OVERLOADED', done: [2, 1], problem })
+    stage.outcomes.set(2, { ...nothingToDo, problem: 'EIO at segment.read of /data/topics/states~1/1/0.log' })
+    assert.deepEqual(await stage.pass(), { code: 'OVERLOADED', done: [2, 1], problem })
+  })
+
+  it('has no trouble any more when the topic that made it is gone', async () => {
+    const stage = new Stage()
+    stage.lostShard = 0
+    await stage.pass()
+    stage.catalog.topics.length = 0
+    assert.deepEqual(await stage.pass(), { code: 'ok', done: [], problem: null })
+  })
+
+  it('ends with the broker, and does not say that it is done', async () => {
+    const stage = new Stage()
+    stage.outcomes.set(2, new BrokerError('STOPPING'))
+    assert.deepEqual(await stage.pass(), { code: 'STOPPING', done: [2], problem: null })
+  })
+})
