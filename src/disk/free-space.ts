@@ -23,6 +23,7 @@ export class FreeSpace {
   readonly reserveBytes: number
   #timer: NodeJS.Timeout | null = null
   #isLow = false
+  #isLooking = false
   /** At the last look; Infinity: not known. */
   freeBytes = Number.POSITIVE_INFINITY
 
@@ -39,7 +40,7 @@ export class FreeSpace {
   /** Looks at once, then from time to time. */
   async start(): Promise<void> {
     await this.look()
-    if (this.reserveBytes === 0) return
+    // Also without a reserve: compaction begins nothing that there may be no room for.
     this.#timer = setInterval(() => void this.look(), LOOK_MS)
     this.#timer.unref()
   }
@@ -48,7 +49,18 @@ export class FreeSpace {
     if (this.#timer !== null) clearInterval(this.#timer)
   }
 
+  /** One at a time: a file system that does not answer must not take all threads of the pool. */
   async look(): Promise<void> {
+    if (this.#isLooking) return
+    this.#isLooking = true
+    try {
+      await this.#look()
+    } finally {
+      this.#isLooking = false
+    }
+  }
+
+  async #look(): Promise<void> {
     const { directory, logger, freeBytesOf = freeBytes } = this.#options
     try {
       this.freeBytes = await freeBytesOf(directory)
