@@ -61,7 +61,10 @@ export interface Engine {
   listProducers(): Promise<{ readonly positions: readonly EnginePosition[]; readonly isWhole: boolean }>
   /** Drops what is known of producers; their numbers are never used again. */
   forgetProducers(numbers: readonly number[]): Promise<void>
-  /** A retention pass over all topics: resolves when what has had its time cannot be read any more. @fails DISK_FULL, SHARD_DOWN */
+  /**
+   * A retention pass over all topics: resolves when what has had its time cannot be read any more.
+   * @fails DISK_FULL, OVERLOADED, SHARD_DOWN
+   */
   runRetention(): Promise<void>
   read(read: EngineRead, caller: ReadCaller): SubmitOutcome
   /** Makes what was submitted visible and delivers replies. */

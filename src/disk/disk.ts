@@ -17,6 +17,11 @@ export class DiskError extends Error {
     this.code = code
     this.point = point
   }
+
+  /** There is no room, or the quota is used up: what makes room makes it go through. */
+  get isFull(): boolean {
+    return this.code === 'ENOSPC' || this.code === 'EDQUOT'
+  }
 }
 
 /**

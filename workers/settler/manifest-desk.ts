@@ -237,8 +237,7 @@ function failureOf(job: ManifestJob, error: unknown): SettlerReply {
   const problem = problemOf(error)
   switch (job.kind) {
     case 'settle': {
-      const isFull = error instanceof DiskError && (error.code === 'ENOSPC' || error.code === 'EDQUOT')
-      return { kind: 'settle-failed', shard, problem, isFull }
+      return { kind: 'settle-failed', shard, problem, isFull: error instanceof DiskError && error.isFull }
     }
     case 'replace':
       return { kind: 'replaced', shard, isCommitted: false, unused: [], nextRemovalMs: null, problem }

@@ -119,7 +119,7 @@ export class ShardLoop {
     try {
       const refusal = cleaning.run()
       if (refusal === null) replies.acknowledge(id)
-      else replies.fail(id, 'DISK_FULL', {}, 'no')
+      else replies.refuseByDisk(id, 'retention', refusal.isFull)
     } catch (error) {
       throw group.poison(error)
     }

@@ -387,7 +387,7 @@ export class ProduceGroup {
 /** What may pass by itself while nothing was written: no room, no file handle. */
 function isPassing(error: unknown): error is DiskError {
   if (!(error instanceof DiskError) || poisons(error)) return false
-  return error.code === 'ENOSPC' || error.code === 'EDQUOT' || isHandleLack(error)
+  return error.isFull || isHandleLack(error)
 }
 
 function isHandleLack(error: DiskError): boolean {

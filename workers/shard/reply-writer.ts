@@ -57,6 +57,12 @@ export class ReplyWriter {
     packed.copy(this.target, this.at + REPLY_BODY_AT)
   }
 
+  /** The disk refuses for now what was asked for; nothing is changed. @param what is refused, for people. */
+  refuseByDisk(requestId: number, what: string, isFull: boolean): void {
+    if (isFull) this.fail(requestId, 'DISK_FULL', {}, 'no')
+    else this.fail(requestId, 'OVERLOADED', { what: `${what}, which the disk refuses,`, limit: 'the disk' }, 'no')
+  }
+
   acknowledge(requestId: number): void {
     this.begin(replyTypes.ack, REPLY_LAST, requestId, REPLY_HEADER_BYTES)
   }

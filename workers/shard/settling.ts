@@ -36,7 +36,7 @@ const HOLD_MS_MAX = 100
 
 export interface SettlingParts {
   readonly log: ShardLog
-  readonly replies: ReplyWriter
+  readonly replies: Pick<ReplyWriter, 'acknowledge' | 'refuseByDisk' | 'event' | 'log'>
   readonly changes: MessagePort
   readonly counters: Float64Array
   readonly settings: SettlingSettings
@@ -81,7 +81,7 @@ export class Settling {
     const last = log.sealedSlots.at(-1)
     if (last === undefined) replies.acknowledge(id)
     else this.#waiting.push({ id, sequence: last.sequence })
-    this.#isForced = true
+    this.#isForced = this.#waiting.length > 0
   }
 
   #answerWaiting(sequence: number): void {
@@ -191,16 +191,7 @@ export class Settling {
     this.#retryAtMs = monotonicMs() + waitMs
     counters[counterIndex.settlingFailing] = 1
     counters[counterIndex.settleFailures]! += 1
-    for (const { id } of this.#waiting.splice(0)) {
-      if (isFull) replies.fail(id, 'DISK_FULL', {}, 'no')
-      else
-        replies.fail(
-          id,
-          'OVERLOADED',
-          { what: 'settling the journal, which the disk refuses', limit: 'the disk' },
-          'no'
-        )
-    }
+    for (const { id } of this.#waiting.splice(0)) replies.refuseByDisk(id, 'settling the journal', isFull)
     replies.log('warn', 'sealed slots could not be settled; it is tried again', { cause: problem, waitMs })
   }
 
