@@ -14,6 +14,8 @@
 import { assert } from '../base/assert.ts'
 import type { Clock } from '../base/clock.ts'
 import { DiskError, type Disk } from '../disk/disk.ts'
+import { shardOf } from '../model/ids.ts'
+import type { PlacedShards, PlacementProgress } from '../wire/shard/placement.ts'
 import { makeJournalDirectory } from './journal-directory.ts'
 import { commitManifest } from './manifest-file.ts'
 import { emptyManifest, type Extent, type FileRemoval, type Manifest, type ManifestPartition } from './manifest.ts'
@@ -32,12 +34,6 @@ const PIECE_BYTES = 1024 * 1024
 /** Old packs open at once. */
 const OPEN_FILES = 8
 
-/** How many shards there are, and since which change. */
-export interface PlacedShards {
-  readonly shardCount: number
-  readonly placementEpoch: number
-}
-
 export interface PlacementChangeOptions {
   readonly disk: Disk
   /** Absolute. */
@@ -53,20 +49,12 @@ export interface PlacementChangeOptions {
   readonly drawSalt: () => Buffer
 }
 
-/** What is being done, to which shard: an old one while settling, a new one while writing. */
-export interface PlacementChangeProgress {
-  readonly phase: 'settling' | 'writing'
-  readonly shard: number
-  readonly doneBytes: number
-  readonly totalBytes: number
-}
-
 /**
  * Makes the files of the next placement.
  * @throws BrokerError NOT_READY where an operator must decide about an old shard; DiskError. The present placement counts
  * as before, and a repetition is harmless.
  */
-export function* changePlacement(options: PlacementChangeOptions): Generator<PlacementChangeProgress, void, undefined> {
+export function* changePlacement(options: PlacementChangeOptions): Generator<PlacementProgress, void, undefined> {
   const { disk, dataDirectory, from, to } = options
   assert(to.placementEpoch === from.placementEpoch + 1, 'placements follow each other')
   removeEpoch(disk, dataDirectory, to.placementEpoch)
@@ -83,7 +71,7 @@ export function* changePlacement(options: PlacementChangeOptions): Generator<Pla
 function* settleShard(
   options: PlacementChangeOptions,
   shard: number
-): Generator<PlacementChangeProgress, Manifest, undefined> {
+): Generator<PlacementProgress, Manifest, undefined> {
   const { placementEpoch } = options.from
   yield { phase: 'settling', shard, doneBytes: 0, totalBytes: 0 }
   const steps = settleAll({
@@ -107,14 +95,14 @@ function* writeShard(
   old: readonly Manifest[],
   files: SegmentFiles,
   shard: number
-): Generator<PlacementChangeProgress, void, undefined> {
+): Generator<PlacementProgress, void, undefined> {
   const { disk, dataDirectory, to } = options
   const place = { shard, placementEpoch: to.placementEpoch }
   const packs = new PackMove(options, files, place)
   const partitions = new Map<number, ManifestPartition>()
   const owned = old.flatMap(owner =>
     [...owner.partitions.values()]
-      .filter(({ handle }) => handle % to.shardCount === shard)
+      .filter(({ handle }) => shardOf(handle, to.shardCount) === shard)
       .map(partition => ({ owner, partition }))
   )
   const totalBytes = owned.reduce((sum, { partition }) => sum + packedBytes(partition), 0)

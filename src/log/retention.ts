@@ -11,7 +11,7 @@
  *
  * Age is receive time, which clients cannot choose: a record dated a thousand years ahead pins nothing.
  */
-import type { CleanupPolicy } from '../model/topic.ts'
+import type { TopicRetention } from '../wire/shard/messages.ts'
 
 /** What retention looks at: a segment of the manifest, or one that still lies in slots. */
 export interface RetainedSegment {
@@ -23,13 +23,6 @@ export interface RetainedSegment {
   readonly receiveMsMax: number
   /** False for the one that records may still join. */
   readonly isSealed: boolean
-}
-
-/** From the topic's configuration; up to 2^64 − 1, null: no limit. */
-export interface RetentionLimits {
-  readonly retentionMs: number | bigint | null
-  readonly retentionBytes: number | bigint | null
-  readonly cleanupPolicy: CleanupPolicy
 }
 
 export interface Expired {
@@ -49,7 +42,7 @@ export interface Expired {
 export function expiredSegments(
   segments: readonly RetainedSegment[],
   startOffset: number,
-  retention: RetentionLimits,
+  retention: TopicRetention,
   nowMs: number
 ): Expired {
   let bytesLeft = 0
@@ -76,7 +69,7 @@ export function expiredSegments(
 function isPastLimits(
   segment: RetainedSegment,
   bytesLeft: number,
-  { retentionMs, retentionBytes, cleanupPolicy }: RetentionLimits,
+  { retentionMs, retentionBytes, cleanupPolicy }: TopicRetention,
   nowMs: number
 ): boolean {
   if (cleanupPolicy === 'compact') return false

@@ -1,7 +1,7 @@
 /**
  * Which segments of a partition are to go to cold storage now. Decisions only; pure, any thread.
  */
-import type { RetentionLimits } from './retention.ts'
+import type { TopicRetention } from '../wire/shard/messages.ts'
 import { expiredSegments } from './retention.ts'
 import type { ManifestPartition, ManifestSegment } from './manifest.ts'
 
@@ -12,7 +12,7 @@ import type { ManifestPartition, ManifestSegment } from './manifest.ts'
  */
 export function tierableSegments(
   { segments, startOffset }: ManifestPartition,
-  limits: Pick<RetentionLimits, 'retentionMs' | 'retentionBytes'>,
+  limits: Pick<TopicRetention, 'retentionMs' | 'retentionBytes'>,
   nowMs: number
 ): ManifestSegment[] {
   const here = segments.filter(({ cold, nextOffset }) => cold === undefined && nextOffset > startOffset)

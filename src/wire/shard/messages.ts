@@ -99,7 +99,7 @@ export interface ShardTopic {
   readonly retention?: TopicRetention
 }
 
-/** What is dropped when, as configured; null: no limit. */
+/** What is dropped when, as configured: up to 2^64 − 1, null: no limit. */
 export interface TopicRetention {
   readonly retentionMs: number | bigint | null
   readonly retentionBytes: number | bigint | null

@@ -1,8 +1,8 @@
 /** What main and the placement thread say to each other: one task a thread, progress through shared memory. */
 import type { TopicPlace } from './settle.ts'
 
-/** Shards of one placement. */
-export interface PlacedShardsMessage {
+/** How many shards there are, and since which change. */
+export interface PlacedShards {
   readonly shardCount: number
   readonly placementEpoch: number
 }
@@ -11,8 +11,8 @@ export type PlacementTask =
   /** Makes the files of the placement `to` beside those of `from`. */
   | {
       readonly kind: 'change'
-      readonly from: PlacedShardsMessage
-      readonly to: PlacedShardsMessage
+      readonly from: PlacedShards
+      readonly to: PlacedShards
       /** By shard of `from`: newest slot known to have been durable. */
       readonly newestSlots: readonly (readonly [shard: number, sequence: number])[]
       /** By first handle. */
@@ -37,7 +37,7 @@ export type PlacementReply =
   /** Nothing that counts was changed. `problem` is a part of a sentence for an operator. */
   | { readonly kind: 'failed'; readonly problem: string }
 
-/** How far a change is. Numbers only: phase, shard, bytes done, bytes in all. */
+/** What of a change is being done, to which shard: an old one while settling, a new one while writing. */
 export interface PlacementProgress {
   readonly phase: 'settling' | 'writing'
   readonly shard: number

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { expiredSegments } from '../../../src/log/retention.ts'
-import type { Expired, RetainedSegment, RetentionLimits } from '../../../src/log/retention.ts'
+import type { Expired, RetainedSegment } from '../../../src/log/retention.ts'
+import type { TopicRetention } from '../../../src/wire/shard/messages.ts'
 import { newRandom } from '../ring/random.ts'
 
 /** Five segments of ten records and 100 bytes, received at 1000, 2000 … 5000; the last is the active one. */
@@ -13,8 +14,8 @@ const segments: readonly RetainedSegment[] = [1, 2, 3, 4, 5].map(number => ({
   isSealed: number < 5
 }))
 
-function decide(retention: Partial<RetentionLimits>, nowMs = 10_000, startOffset = 0): Expired {
-  const none: RetentionLimits = { retentionMs: null, retentionBytes: null, cleanupPolicy: 'delete' }
+function decide(retention: Partial<TopicRetention>, nowMs = 10_000, startOffset = 0): Expired {
+  const none: TopicRetention = { retentionMs: null, retentionBytes: null, cleanupPolicy: 'delete' }
   return expiredSegments(segments, startOffset, { ...none, ...retention }, nowMs)
 }
 
@@ -78,7 +79,7 @@ describe('retention', () => {
 
   it('ends at the end of the log when every segment is sealed and goes', () => {
     const sealed = segments.map(segment => ({ ...segment, isSealed: true }))
-    const limits: RetentionLimits = { retentionMs: 1, retentionBytes: null, cleanupPolicy: 'delete' }
+    const limits: TopicRetention = { retentionMs: 1, retentionBytes: null, cleanupPolicy: 'delete' }
     assert.deepEqual(expiredSegments(sealed, 0, limits, 99_999), { count: 5, startOffset: 50 })
     assert.deepEqual(expiredSegments([], 7, limits, 99_999), { count: 0, startOffset: 7 })
   })
@@ -99,7 +100,7 @@ describe('retention', () => {
       const retentionMs = random.below(300)
       const retentionBytes = random.below(400)
       const nowMs = random.below(800)
-      const limits: RetentionLimits = { retentionMs, retentionBytes, cleanupPolicy: 'delete' }
+      const limits: TopicRetention = { retentionMs, retentionBytes, cleanupPolicy: 'delete' }
       const { count, startOffset } = expiredSegments(log, 0, limits, nowMs)
       const total = (from: number): number => log.slice(from).reduce((sum, segment) => sum + segment.bytes, 0)
       const mayGo = (index: number): boolean => {
