@@ -7,7 +7,8 @@
  *
  * Invariants: syncing a file does not make its name durable; syncing a directory does not make content durable; a
  * rename is seen whole or not at all. A direct file keeps its promises no better than others: what it wrote is not
- * durable before a sync either. A directory taken away may take with it what a lost rename moved out of it. After crash() or killProcess() the old disk and its files refuse every call.
+ * durable before a sync either. A directory taken away may take with it what a lost rename moved out of it. After crash()
+ * or killProcess() the old disk and its files refuse every call.
  * Not modelled: stale content of freed blocks, bit rot, links.
  */
 import { basename, dirname } from 'node:path'

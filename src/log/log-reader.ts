@@ -1,7 +1,8 @@
 /**
  * Reads one partition batch by batch: settled data from its segment files, what follows from memory where the batch
- * still stands in the encode buffer, else from its slot. Shard thread only. Every batch from disk is checked before it is handed out (R2); memory is what was checked
- * or made here. A reader keeps its place between turns, so a long read can be spread over many.
+ * still stands in the encode buffer, else from its slot. Shard thread only. Every batch from disk is checked before it
+ * is handed out (R2); memory is what was checked or made here. A reader keeps its place between turns, so a long read
+ * can be spread over many.
  */
 import { BATCH_HEADER_BYTES, BatchView, batchBytesAt, batchStatus, checkBatch, isWhole } from '../wire/batch/view.ts'
 import type { EncodeBuffer } from './encode-buffer.ts'

@@ -1,7 +1,8 @@
 /**
  * Takes the files of a placement away: of one that was left, or of one that never came to count. Only files that a shard
  * makes in its own two directories go; anything else is kept, and with it its directory: so are slot files that an
- * operator gave up, which no start reads but somebody may mend (V2). Files of topics belong to no placement. Doing it again is harmless. Runs where the directory's lock is held and no shard of that placement is open.
+ * operator gave up, which no start reads but somebody may mend (V2). Files of topics belong to no placement. Doing it
+ * again is harmless. Runs where the directory's lock is held and no shard of that placement is open.
  */
 import { DiskError, type Disk } from '../disk/disk.ts'
 import type { FaultPoint } from '../disk/faults.ts'

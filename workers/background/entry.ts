@@ -1,6 +1,6 @@
 /**
- * Entry of a background thread: one job at a time, named by its task. It decides nothing and writes only files that nobody reads yet; what it throws
- * is a bug and fails that job alone. Kept between jobs: the tables of the scanner.
+ * Entry of a background thread: one job at a time, named by its task. It decides nothing and writes only files that
+ * nobody reads yet; what it throws is a bug and fails that job alone. Kept between jobs: the tables of the scanner.
  */
 import { assert } from '../../src/base/assert.ts'
 import type { BackgroundJobs, ColdJobs, JobHandlers, MaintenanceJobs, Task } from '../../src/background/jobs.ts'

@@ -1,6 +1,7 @@
 /**
- * Reads of a shard, and questions for offsets: takes them from their ring, works on the oldest within a budget each turn, sends its answer in
- * chunks. Shard thread only. Bounded, because main reserves room for every answer before it asks.
+ * Reads of a shard, and questions for offsets: takes them from their ring, works on the oldest within a budget each turn,
+ * sends its answer in chunks. Shard thread only. Reads are bounded, because main reserves room for every answer before it
+ * asks; questions are small, and no more than the requests that main has in progress.
  */
 import { DiskError } from '../../src/disk/disk.ts'
 import { ColdSegmentAbsent } from '../../src/log/cold-segment.ts'

@@ -99,8 +99,8 @@ export function healthz(exchange: Exchange): null {
 }
 
 /**
- * `GET /readyz`: 200 once everything is served, 503 with what is missing, and how far a start has come. Where acknowledgements may precede the sync
- * (--flush-every-records above 1) it says so (durability W10).
+ * `GET /readyz`: 200 once everything is served, 503 with what is missing, and how far a start has come. Where
+ * acknowledgements may precede the sync (--flush-every-records above 1) it says so (durability W10).
  */
 export function readyz(exchange: Exchange): null {
   const { ready, status, progress, message, durability } = exchange.services.broker.readiness()
