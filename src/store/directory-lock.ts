@@ -87,7 +87,10 @@ export function takeLock(dataDir: string): DirectoryLock {
   } catch (error) {
     database?.close()
     if (sqliteCodeOf(error) !== SQLITE_BUSY) throw unusable(dataDir, error)
-    throw new StoreOpenError('in-use', `data directory ${dataDir} is in use by another broker${ownerOf(pidPath)}`)
+    throw new StoreOpenError(
+      'in-use',
+      `data directory ${dataDir} is in use by another millrace process${ownerOf(pidPath)}`
+    )
   }
   return new HeldLock(database, pidPath)
 }

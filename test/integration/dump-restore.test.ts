@@ -134,7 +134,7 @@ for (const [engine, shards, signal] of [
     await t.test('not while it runs', async () => {
       const { code, stderr } = await runMillrace(['dump', '--data-dir', dataDir, '--output', all])
       assert.equal(code, 3)
-      assert.match(stderr, /^millrace: data directory \S+ is in use by another broker \(pid \d+\)\n$/)
+      assert.match(stderr, /^millrace: data directory \S+ is in use by another millrace process \(pid \d+\)\n$/)
       assert.deepEqual(readdirSync(folder), [])
     })
     await stopped(broker, signal)

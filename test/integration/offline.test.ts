@@ -73,7 +73,9 @@ test('a data directory of a broker with three shards', async t => {
       assert.deepEqual([code, stdout], [3, ''])
       assert.match(
         stderr,
-        new RegExp(`^millrace: data directory \\S+ is in use by another broker \\(pid ${broker.child.pid}\\)\\n$`)
+        new RegExp(
+          `^millrace: data directory \\S+ is in use by another millrace process \\(pid ${broker.child.pid}\\)\\n$`
+        )
       )
     }
     assert.equal((await api.consumeAll('orders', 0)).length, 400)

@@ -32,7 +32,9 @@ test('what is in use by a running broker', async t => {
   await t.test('its data directory is refused, by name and with its owner', async t => {
     const line = await failToStart(t, smallFlags(running.dataDir))
     assert.ok(
-      line.includes(running.dataDir) && line.includes('in use by another broker') && line.includes(String(process.pid)),
+      line.includes(running.dataDir) &&
+        line.includes('in use by another millrace process') &&
+        line.includes(String(process.pid)),
       line
     )
   })

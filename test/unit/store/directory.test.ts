@@ -18,7 +18,7 @@ describe('the lock of a data directory', () => {
   test('a second broker in the same process is refused, and leaves the lock of the first whole', async t => {
     const dataDir = freshDataDir(t)
     await openForTest(t, dataDir)
-    await assert.rejects(openForTest(t, dataDir), refusal('in-use', `${dataDir} is in use by another broker`))
+    await assert.rejects(openForTest(t, dataDir), refusal('in-use', `${dataDir} is in use by another millrace process`))
     assert.throws(() => takeLock(dataDir), refusal('in-use', `pid ${process.pid}`))
     const other = new StoreChild(t, 'open', dataDir)
     await other.waitFor(lines => lines.length > 0)

@@ -104,7 +104,7 @@ describe('a directory in the way', () => {
     const { code, stderr } = await run(['restore', '--input', archive, '--data-dir', dataDir, '--force'])
     lock.release()
     assert.equal(code, 3)
-    assert.match(stderr, /is in use by another broker/)
+    assert.match(stderr, /is in use by another millrace process/)
     assert.deepEqual(snapshot(dataDir), before)
     assert.deepEqual(
       readdirSync(dirname(dataDir)).filter(name => name.startsWith(`${basename(dataDir)}.`)),

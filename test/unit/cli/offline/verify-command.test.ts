@@ -73,7 +73,7 @@ test('a directory in use is refused, and the lock is given back after every run'
   for (const words of [['verify'], ['inspect', 'groups']]) {
     const { code, stderr } = await run([...words, '--data-dir', dataDir])
     assert.equal(code, 3)
-    assert.match(stderr, /^millrace: data directory \S+ is in use by another broker \(pid \d+\)\n$/)
+    assert.match(stderr, /^millrace: data directory \S+ is in use by another millrace process \(pid \d+\)\n$/)
   }
   lock.release()
   assert.equal((await run(['verify', '--data-dir', dataDir])).code, 0)
