@@ -36,6 +36,9 @@ import {
 /** Read-ahead of the scan. */
 const WINDOW_BYTES = 4 * 1024 * 1024
 
+/** How a refusal ends that `millrace quarantine` can resolve. */
+const operatorDecides = "an operator must decide: 'millrace quarantine list' shows what"
+
 /** One slot that counts, as found. */
 export interface FoundSlot {
   readonly name: string
@@ -183,7 +186,7 @@ function listSlots(disk: Disk, files: SlotFiles, { shard, settledSequence, decis
     else if (verdict.kind === 'damaged') {
       // It may be the newest slot, which no gap in the sequence would give away.
       throw new BrokerError('NOT_READY', {
-        problem: `both header blocks of journal file ${name} are damaged (bytes 0 to ${SLOT_GROUPS_AT}), so its groups cannot be told from other bytes; an operator must decide`
+        problem: `both header blocks of journal file ${name} are damaged (bytes 0 to ${SLOT_GROUPS_AT}), so its groups cannot be told from other bytes; ${operatorDecides}`
       })
     } else if (capacityBytes > SLOT_GROUPS_AT) {
       // What an earlier use left is no zeros, but it is allocated: writing over it grows nothing either.
@@ -225,14 +228,14 @@ function checkChain(slots: readonly FoundSlot[], known: JournalKnown, directory:
   for (const { name, header } of slots) {
     if (header.sequence !== expected) {
       throw new BrokerError('NOT_READY', {
-        problem: `the journal ${directory} has slot ${header.sequence} (${name}) where slot ${expected} is expected; an operator must decide`
+        problem: `the journal ${directory} has slot ${header.sequence} (${name}) where slot ${expected} is expected; ${operatorDecides}`
       })
     }
     expected = decisions.behind(expected + 1)
   }
   if (expected > newestSlot) return expected - 1
   throw new BrokerError('NOT_READY', {
-    problem: `the journal ${directory} ends with slot ${expected - 1}, but slot ${newestSlot} was written: its file is missing; an operator must decide`
+    problem: `the journal ${directory} ends with slot ${expected - 1}, but slot ${newestSlot} was written: its file is missing; ${operatorDecides}`
   })
 }
 
@@ -335,7 +338,7 @@ export function judgeBadGroup(
   const behind = end === 0 ? null : groupBefore(window, end, slot.seed, position)
   if (behind !== null && behind.number === number) return behind
   throw new BrokerError('NOT_READY', {
-    problem: `journal file ${slot.name} is damaged at byte ${position}: group ${number} has neither a readable directory nor trailer; an operator must decide`
+    problem: `journal file ${slot.name} is damaged at byte ${position}: group ${number} has neither a readable directory nor trailer; ${operatorDecides}`
   })
 }
 

@@ -22,7 +22,10 @@ test('a broker without one of its slots starts after quarantine skip, and answer
     .sort()[1]
   assert.ok(second !== undefined)
   rmSync(join(journal, second))
-  await assert.rejects(startBroker(t, { dataDir }), /where slot 2 is expected; an operator must decide/)
+  await assert.rejects(
+    startBroker(t, { dataDir }),
+    /where slot 2 is expected; an operator must decide: 'millrace quarantine list' shows what/
+  )
 
   const listed = await runMillrace(['quarantine', 'list', '--data-dir', dataDir])
   assert.equal(listed.code, 1)
