@@ -33,7 +33,7 @@ export function addConsumeCommand(program: Command, io: CliIo): void {
     )
   addExamples(addClientOptions(command), [
     'millrace consume --topic orders --partition 0',
-    'millrace consume --topic orders --partition 2 --offset 5000 --max 1000000 --json | jq -c .records[]'
+    'millrace consume --topic orders --partition 2 --offset 5000 --max 1000000 --json | jq -c ".records[]"'
   ])
   command.action(async (_, command: Command) => {
     const options = optionsOf(command)

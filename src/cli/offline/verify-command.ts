@@ -21,7 +21,7 @@ export function addVerifyCommand(program: Command, io: CliIo, finish: (code: Exi
   addExamples(command, [
     'millrace verify',
     'millrace verify --data-dir /var/lib/millrace',
-    'millrace verify --data-dir /backup/millrace --json | jq .damage[]',
+    'millrace verify --data-dir /backup/millrace --json | jq ".damage[]"',
     'millrace verify --repair'
   ])
   command.action(async (_, command: Command) => {
