@@ -110,7 +110,7 @@ function findPartition({ store, names, journals }: DataDirectory, options: Optio
   const { topics, shardCount } = imageOf(store.image)
   const topic = topics.find(topic => topic.name === topicName)
   if (topic === undefined)
-    throw new UsageError(`--topic '${topicName}' is not in the store: 'inspect topics' lists all`)
+    throw new UsageError(`--topic '${topicName}' is not in the store: 'millrace inspect topics' lists all`)
   if (partition >= topic.partitionCount) {
     throw new UsageError(`--partition ${partition}: topic '${topicName}' has ${topic.partitionCount}, numbered from 0`)
   }

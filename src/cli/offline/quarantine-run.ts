@@ -31,7 +31,10 @@ export function runQuarantineList(options: OptionTexts, io: CliIo): Promise<Exit
     }
     for (const refusal of refusals) await print(io.stderr, `millrace: ${refusal}: bring the file back from a backup\n`)
     if (items.length + refusals.length > 0) return exitCodes.refused
-    await print(io.stderr, "millrace: no damage is known: 'millrace verify' looks for it\n")
+    await print(
+      io.stderr,
+      "millrace: no damage is known, and nothing is to be decided; only 'millrace verify' reads all data\n"
+    )
     return exitCodes.ok
   })
 }
