@@ -23,6 +23,11 @@ export function addClientOptions(command: Command): Command {
     .addOption(new Option('--json', "print the broker's answer as it came, one line of JSON per request"))
 }
 
+/** An option with a default, which --help shows as one would type it. */
+export function optionWithDefault(flags: string, description: string, value: string): Option {
+  return new Option(flags, description).default(value, value)
+}
+
 /** Adds examples after the options in --help. */
 export function addExamples(command: Command, examples: readonly string[]): Command {
   const lines = examples.map(example => `  $ ${example}`)

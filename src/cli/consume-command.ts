@@ -5,6 +5,7 @@ import {
   addClientOptions,
   addExamples,
   openClient,
+  optionWithDefault,
   optionsOf,
   requiredText,
   smallWholeOf,
@@ -25,8 +26,8 @@ export function addConsumeCommand(program: Command, io: CliIo): void {
     .description('read records of one partition')
     .option('--topic <topic>', 'the topic (required)')
     .option('--partition <number>', 'the partition, from 0 (required)')
-    .option('--offset <number>', 'first offset to read', '0')
-    .option('--max <number>', 'most records to read', '100')
+    .addOption(optionWithDefault('--offset <number>', 'first offset to read', '0'))
+    .addOption(optionWithDefault('--max <number>', 'most records to read', '100'))
     .addHelpText(
       'after',
       '\nControl characters of keys and values are shown as \\n, \\r or \\xNN; --json has every record exactly.'

@@ -5,6 +5,7 @@ import {
   addClientOptions,
   addExamples,
   openClient,
+  optionWithDefault,
   optionsOf,
   requiredText,
   sizeOf,
@@ -39,7 +40,7 @@ function addCreate(topic: Command, io: CliIo): void {
     .command('create')
     .description('create a topic')
     .option('--name <topic>', 'name: letters, digits, dot, underscore, dash (required)')
-    .option('--partitions <number>', 'number of partitions', '1')
+    .addOption(optionWithDefault('--partitions <number>', 'number of partitions', '1'))
   addExamples(addClientOptions(addConfigOptions(command)), [
     'millrace topic create --name orders --partitions 3',
     'millrace topic create --name prices --cleanup-policy compact --segment-bytes 16MiB'

@@ -1,6 +1,6 @@
 /** `millrace inspect groups|batches|records|segments|manifest|topics`: what stands in a stopped broker's data directory, row by row. */
 import type { Command } from 'commander'
-import { addExamples, optionsOf } from '../common-options.ts'
+import { addExamples, optionWithDefault, optionsOf } from '../common-options.ts'
 import type { CliIo, ExitCode } from '../io.ts'
 import { addOfflineOptions, type Inspection } from './offline-options.ts'
 
@@ -11,7 +11,7 @@ export function addInspectCommands(program: Command, io: CliIo, finish: (code: E
   const inspect = program.command('inspect').description("look into a stopped broker's data directory")
   const add = (name: Inspection, description: string): Command => {
     const command = addOfflineOptions(inspect.command(name).description(description))
-    command.option('--limit <number>', 'most rows to print', LIMIT_DEFAULT)
+    command.addOption(optionWithDefault('--limit <number>', 'most rows to print', LIMIT_DEFAULT))
     return command.action(async (_, command: Command) => {
       const { runInspection } = await import('./inspect-run.ts')
       finish(await runInspection(name, optionsOf(command), io))
@@ -63,5 +63,5 @@ function addPartitionOptions(command: Command): Command {
   return command
     .option('--topic <topic>', 'the topic (required)')
     .option('--partition <number>', 'the partition, from 0 (required)')
-    .option('--offset <number>', 'first offset', '0')
+    .addOption(optionWithDefault('--offset <number>', 'first offset', '0'))
 }
