@@ -107,7 +107,10 @@ class ItemFinder {
         file: path ?? directory,
         bytes,
         offsets: this.#offsets(handle, firstOffset, next),
-        problem: path === null ? 'lost, bytes and all' : 'found damaged when it was settled; its bytes are kept here'
+        problem:
+          path === null
+            ? 'nothing readable holds these offsets'
+            : 'found damaged when it was settled; its bytes are kept here'
       })
     }
   }

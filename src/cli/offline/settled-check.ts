@@ -72,7 +72,10 @@ class PartitionWalk {
       this.#findings.addDamage({
         file: path ?? directory,
         offsets: { partition: this.#name, firstOffset, lastOffset: next - 1 },
-        problem: path === null ? 'lost, bytes and all' : 'found damaged when it was settled; its bytes are kept here',
+        problem:
+          path === null
+            ? 'nothing readable holds these offsets'
+            : 'found damaged when it was settled; its bytes are kept here',
         meaning: refused
       })
     }
