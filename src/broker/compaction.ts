@@ -23,6 +23,9 @@ export interface CompactedShards {
   readonly settler: Pick<SettlerThread, 'findCompactable' | 'replace'>
   links(): readonly { readonly shard: number }[]
   settleAll(): Promise<void>
+  /** A shard that is not ready; null: all are. */
+  firstDown(): number | null
+  refusal(shard: number): BrokerError
 }
 
 export interface CompactionParts {
@@ -129,6 +132,8 @@ export class Compaction {
     if (this.#isStopped) return refuseIfAsked(isAsked, new BrokerError('STOPPING'))
     this.problem = problems[0] ?? null
     if (problems.length > 0) return refuseIfAsked(isAsked, new BrokerError('OVERLOADED', unfinished))
+    const down = shards.firstDown()
+    if (down !== null) return refuseIfAsked(isAsked, shards.refusal(down))
     // Those of deleted topics are never found again.
     for (const handle of this.#seen.keys()) if (!found.has(handle)) this.#seen.delete(handle)
   }

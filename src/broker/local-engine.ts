@@ -127,6 +127,13 @@ export class LocalEngine implements Engine {
 
   async runRetention(): Promise<void> {
     await this.#shards.broadcast(link => link.control(id => ({ kind: 'run-retention', id })))
+    this.#refuseIfDown()
+  }
+
+  /** What was asked of all shards was not done by those that are down. @throws BrokerError SHARD_DOWN, NOT_READY */
+  #refuseIfDown(): void {
+    const down = this.#shards.firstDown()
+    if (down !== null) throw this.#shards.refusal(down)
   }
 
   read(read: EngineRead, caller: ReadCaller): SubmitOutcome {

@@ -10,6 +10,7 @@ import { shardOf } from '../model/ids.ts'
 import type { ColdEvent, ControlMessage, ShardEvent, ShardTopic } from '../wire/shard/messages.ts'
 import type { ShardPlace, TopicPlace } from '../wire/shard/settle.ts'
 import type { CleaningSettings, SettlingSettings } from '../wire/shard/start.ts'
+import { newShardState, type ShardState } from './shard-state.ts'
 import { describeDeath, isOperatorsBusiness, isShardLoss, rethrowUnlessLost, startFailure } from './shard-death.ts'
 import { openShard } from './open-shard.ts'
 import { ReplyDelivery } from './reply-delivery.ts'
@@ -67,19 +68,6 @@ export interface ShardSetOptions {
   readonly logger: Logger
 }
 
-interface ShardState {
-  link: ShardLink | null
-  isRecovered: boolean
-  /** Recovered and all topics opened. */
-  isReady: boolean
-  startCount: number
-  deaths: number
-  startedAtMs: number
-  /** Down for good: why. */
-  red: string | null
-  restartTimer: NodeJS.Timeout | null
-}
-
 export class ShardSet {
   readonly shardCount: number
   readonly placementEpoch: number
@@ -98,16 +86,7 @@ export class ShardSet {
     this.shardCount = options.shardCount
     this.placementEpoch = options.placementEpoch
     this.#newestSlots = new Map(options.newestSlots)
-    this.#states = Array.from({ length: options.shardCount }, () => ({
-      link: null,
-      isRecovered: false,
-      isReady: false,
-      startCount: 0,
-      deaths: 0,
-      startedAtMs: 0,
-      red: null,
-      restartTimer: null
-    }))
+    this.#states = Array.from({ length: options.shardCount }, newShardState)
     this.#settler = new SettlerThread({
       ...options,
       listener: settlerListener({
@@ -164,6 +143,12 @@ export class ShardSet {
     const shards = this.#states.filter(state => state.red === null)
     const starting = shards.filter(state => !state.isReady).map(startOf)
     return starting.length === 0 ? null : shareStarted(starting, shards.length)
+  }
+
+  /** The first shard that is not ready; null: all are. */
+  firstDown(): number | null {
+    const shard = this.#states.findIndex(state => !state.isReady)
+    return shard < 0 ? null : shard
   }
 
   /** What a request hears for which link() has none. Nothing of it was written. */
@@ -370,7 +355,8 @@ export class ShardSet {
     const waitMs = RESTART_WAITS_MS[state.deaths++]
     const needsOperator = isOperatorsBusiness(cause)
     if (waitMs === undefined || needsOperator) {
-      state.red = describeDeath(cause, state.deaths)
+      // Callers hear it: where the directory lies is not for them.
+      state.red = describeDeath(cause, state.deaths).replaceAll(`${this.#options.dataDirectory}/`, '')
       this.#options.logger.error({ shard, reason: state.red }, 'shard is down')
       if (needsOperator) return
     }

@@ -1,6 +1,7 @@
 /** Retention and compaction of a running broker, over HTTP: what goes, what stays, and that it stays gone. */
 import assert from 'node:assert/strict'
 import { existsSync, readdirSync } from 'node:fs'
+import { connect } from 'node:net'
 import { DatabaseSync } from 'node:sqlite'
 import type { TestContext } from 'node:test'
 import { startBroker, waitFor, type TestBroker } from '../support/broker.ts'
@@ -203,6 +204,23 @@ onBothEngines(
       topics.join()
     )
     assert.equal((await api.consumeAll('lasting', 0)).length, 5)
+  },
+  { flags }
+)
+
+onBothEngines(
+  'an answer without a body says no length, as a 204 must not',
+  async (_t, api) => {
+    const { hostname, port } = new URL(api.url)
+    const socket = connect(Number(port), hostname)
+    const received: Buffer[] = []
+    socket.on('data', (chunk: Buffer) => received.push(chunk))
+    socket.write(`POST /admin/run-retention HTTP/1.1\r\nHost: ${hostname}\r\nContent-Length: 0\r\n\r\n`)
+    const text = (): string => Buffer.concat(received).toString('latin1')
+    await waitFor('the answer', () => text().includes('\r\n\r\n'))
+    socket.destroy()
+    assert.match(text(), /^HTTP\/1.1 204 /)
+    assert.doesNotMatch(text(), /content-length/i)
   },
   { flags }
 )

@@ -66,7 +66,9 @@ class UwsReply implements Reply, WatchedReply {
     const mustClose = head.mustClose === true || this.#engine.isStopping
     response.cork(() => {
       writeHead(response, head)
-      if (head.contentType === null) response.endWithoutBody(undefined, mustClose)
+      // Without an argument it sends no length, as a 204 must not; an undefined one would be taken for a number.
+      if (head.contentType === null && !mustClose) response.endWithoutBody()
+      else if (head.contentType === null) response.endWithoutBody(0, true)
       else if (this.#isHeadRequest) response.endWithoutBody(bodyBytes, mustClose)
       else response.end(body, mustClose)
     })

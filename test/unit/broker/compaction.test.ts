@@ -42,6 +42,8 @@ class Stage {
     shards: {
       placementEpoch: 1,
       links: () => [{ shard: 0 }, { shard: 1 }],
+      firstDown: () => null,
+      refusal: shard => new BrokerError('SHARD_DOWN', { shard }),
       settleAll: () => Promise.resolve(),
       settler: { findCompactable: shard => this.#find(shard), replace: () => Promise.resolve(null) }
     },
