@@ -9,7 +9,7 @@ import type { BackgroundPool } from '../background/pool.ts'
 import type { Logger } from '../base/logger.ts'
 import { BrokerError } from '../model/errors.ts'
 import type { ShardSet } from '../shards/shard-set.ts'
-import { copyPath, type ColdSegment } from '../wire/shard/cold.ts'
+import { cachedPaths, type ColdSegment } from '../wire/shard/cold.ts'
 import type { ColdEvent } from '../wire/shard/messages.ts'
 
 export interface ColdReadsParts {
@@ -119,7 +119,7 @@ export class ColdReads {
       this.#copies.delete(name)
       this.counts.evictions++
       evicted.push(name)
-      shards.tell(copy.shard, id => ({ kind: 'files-unused', id, paths: [copyPath(name)] }))
+      shards.tell(copy.shard, id => ({ kind: 'files-unused', id, paths: cachedPaths(name) }))
     }
     return evicted
   }

@@ -11,12 +11,12 @@ export const COLD_OUTGOING_DIRECTORY = 'cold-outgoing'
 
 /** Path of the copy of an object, relative to the data directory. @param name of the segment's copy. */
 export function cachedPath(name: string, kind: '.log' | '.blocks'): string {
-  return `${copyPath(name)}${kind}`
+  return `${COLD_CACHE_DIRECTORY}/${name}${kind}`
 }
 
-/** What the paths of all files of a copy begin with. */
-export function copyPath(name: string): string {
-  return `${COLD_CACHE_DIRECTORY}/${name}`
+/** Paths of all files of a copy, relative to the data directory. */
+export function cachedPaths(name: string): string[] {
+  return [cachedPath(name, '.log'), cachedPath(name, '.blocks')]
 }
 
 /** A cold segment that somebody wants to read: all that is needed to fetch it and to check what came. */

@@ -58,7 +58,12 @@ describe('the cache of cold segments', () => {
     fixture.reads.onEvent(0, { kind: 'copies-used', names: ['a', 'unknown'] })
     await fixture.fetch('c', 40)
     assert.deepEqual(fixture.evictions, [[], [], ['b']])
-    assert.deepEqual(fixture.told, ['0: a is here', '2: b is here', '2: close cold-cache/b', '0: c is here'])
+    assert.deepEqual(fixture.told, [
+      '0: a is here',
+      '2: b is here',
+      '2: close cold-cache/b.log,cold-cache/b.blocks',
+      '0: c is here'
+    ])
     assert.equal(fixture.reads.cachedBytes, 80)
   })
 
