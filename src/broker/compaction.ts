@@ -189,6 +189,8 @@ export class Compaction {
     this.counts.partitions++
     this.counts.bytesRead += result.bytesRead
     this.counts.bytesWritten += result.bytesWritten
+    // Its files are taken away under it.
+    if (result.problem !== null && this.#parts.catalog.topics.every(({ id }) => id !== topic.id)) return null
     if (result.problem !== null) return this.#failed(of, result.problem)
     this.#seen.set(handle, { key, atMs: nowMs })
     if (result.replacement === null) return null

@@ -3,13 +3,14 @@
  * or a test. Nothing counts before the settler has put the result into the manifest; until then all of it lies in a
  * directory `c<number>.new`, which the next pass over the partition takes away (S1, S2).
  */
-import { DiskError, type Disk } from '../../disk/disk.ts'
+import type { Disk } from '../../disk/disk.ts'
 import { encodeOffsetIndex, encodeTimeIndex } from '../kafka-index.ts'
 import type { Extent, ManifestPartition, ManifestSegment } from '../manifest.ts'
 import { BlockBuilder, BlockTable } from '../segment-blocks.ts'
 import { segmentFileName, segmentFileKinds, SegmentFiles } from '../segment-files.ts'
 import { SettledWindow } from '../settled-window.ts'
 import { SettleOutput, type SettleMemory } from '../settle/output.ts'
+import { removeUnfinished } from '../unfinished-compaction.ts'
 import { compactSegments } from './compact.ts'
 import type { CompactionOutput, CompactionResult, EndedSegment } from './pass.ts'
 import { sourceOf } from './segment-source.ts'
@@ -59,7 +60,7 @@ export function* compactPartition(
   const compaction = partition.generation + 1
   const to = `${partition.directory}/c${compaction}`
   const from = `${to}.new`
-  removeUnfinished(place, partition.directory)
+  removeUnfinished(place.disk, `${place.dataDirectory}/${partition.directory}`)
   const files = new SegmentFiles(place.disk, place.dataDirectory, OPEN_FILES)
   const window = new SettledWindow(files, job)
   const output = new SettleOutput(place.disk, { dataDirectory: place.dataDirectory, shard: job, pack: 0 }, place.memory)
@@ -91,25 +92,6 @@ export function* compactPartition(
 export function compactableSegments({ segments, startOffset }: ManifestPartition): ManifestSegment[] {
   const from = segments.findLastIndex(({ cold }) => cold !== undefined) + 1
   return segments.slice(from).filter(({ isSealed, nextOffset }) => isSealed && nextOffset > startOffset)
-}
-
-/** Takes away what passes over this partition left that were never committed. */
-function removeUnfinished({ disk, dataDirectory }: CompactionPlace, directory: string): void {
-  const absolute = `${dataDirectory}/${directory}`
-  if (!disk.exists(absolute)) return
-  for (const name of disk.list(absolute)) {
-    if (!/^c\d+\.new$/.test(name)) continue
-    for (const file of disk.list(`${absolute}/${name}`)) {
-      if (segmentFileKinds.some(kind => file.endsWith(kind)))
-        disk.remove('segment.remove', `${absolute}/${name}/${file}`)
-    }
-    try {
-      disk.removeDirectory('segment.remove', `${absolute}/${name}`)
-    } catch (error) {
-      // Something else is in it: kept.
-      if (!(error instanceof DiskError) || error.code !== 'ENOTEMPTY') throw error
-    }
-  }
 }
 
 class CompactedWriter implements CompactionOutput {

@@ -6,6 +6,7 @@ import { dirname } from 'node:path'
 import { DiskError, type Disk } from '../../disk/disk.ts'
 import type { FileRemoval, Manifest, ManifestPartition, ManifestSegment } from '../manifest.ts'
 import { objectKey, packPath, segmentDirectory, segmentFileKinds, segmentPath } from '../segment-files.ts'
+import { removeEmpty, removeUnfinished } from '../unfinished-compaction.ts'
 
 /** What becomes removable by a change: paths relative to the data directory, and keys of objects in cold storage. */
 export interface Unused {
@@ -135,16 +136,21 @@ export function removeDue(
   return { left, refused }
 }
 
-/** Gone already is as good; a directory that holds other things is kept. */
+/**
+ * Gone already is as good. A directory that holds other things is kept; but what a compaction of it left unfinished goes:
+ * of a partition's directories only those of deleted topics are removed, and nobody else would look there again.
+ */
 function removeOne(disk: Disk, path: string, isFileName: boolean): void {
+  if (!isFileName) {
+    if (removeEmpty(disk, path)) return
+    removeUnfinished(disk, path)
+    removeEmpty(disk, path)
+    return
+  }
   try {
-    if (path.endsWith('.pack')) disk.remove('pack.remove', path)
-    else if (isFileName) disk.remove('segment.remove', path)
-    else disk.removeDirectory('segment.remove', path)
+    disk.remove(path.endsWith('.pack') ? 'pack.remove' : 'segment.remove', path)
   } catch (error) {
-    const isFine =
-      error instanceof DiskError && (error.code === 'ENOENT' || (!isFileName && error.code === 'ENOTEMPTY'))
-    if (!isFine) throw error
+    if (!(error instanceof DiskError) || error.code !== 'ENOENT') throw error
   }
 }
 

@@ -2,10 +2,11 @@
  * Puts segments in the place of those that they were made of: compacted ones, or the same ones in cold storage. One commit
  * of the manifest. Settler thread.
  */
+import { dirname } from 'node:path'
 import type { Disk } from '../../disk/disk.ts'
 import { commitManifest } from '../manifest-file.ts'
 import type { Manifest, ManifestPartition, ManifestSegment } from '../manifest.ts'
-import { segmentFileKinds } from '../segment-files.ts'
+import { removeEmpty, removeOutput } from '../unfinished-compaction.ts'
 import { removalsAfter, unusedFiles } from './removals.ts'
 
 export interface Replacement {
@@ -34,11 +35,11 @@ export function replaceSegments(
 ): { readonly manifest: Manifest; readonly unused: readonly string[] } | null {
   const { handle, inputs, outputs, directory } = replacement
   const old = manifest.partitions.get(handle)
-  const first = inputs[0]
-  if (old === undefined || first === undefined) return null
-  const from = old.segments.findIndex(segment => isSame(segment, first))
-  const isThere = from >= 0 && inputs.every((input, i) => isSameOrNone(old.segments[from + i], input))
-  if (!isThere) return null
+  const from = old === undefined ? -1 : placeOf(old.segments, inputs)
+  if (old === undefined || from < 0) {
+    if (directory !== null) takeAway(place, directory.from, old === undefined)
+    return null
+  }
   const kept = outputs.map(output => inputs.findIndex(input => isSame(input, output)))
   const middle = outputs.map((output, i) => {
     const at = kept[i] ?? -1
@@ -58,22 +59,30 @@ export function replaceSegments(
   return { manifest: after, unused: unused.paths }
 }
 
+/** Index of the first of `inputs`, if they stand there one behind the other; else −1. */
+function placeOf(segments: readonly ManifestSegment[], inputs: readonly ManifestSegment[]): number {
+  const first = inputs[0]
+  const from = first === undefined ? -1 : segments.findIndex(segment => isSame(segment, first))
+  return inputs.every((input, i) => isSameOrNone(segments[from + i], input)) ? from : -1
+}
+
+/** What was made is of no use: nobody else will take it away if the topic is deleted. */
+function takeAway({ disk, dataDirectory }: ReplacePlace, from: string, isDeleted: boolean): void {
+  const output = `${dataDirectory}/${from}`
+  if (disk.exists(output)) removeOutput(disk, output)
+  const partition = dirname(output)
+  // Files of a deletion that still wait keep them; these take them along.
+  if (isDeleted && removeEmpty(disk, partition)) removeEmpty(disk, dirname(partition))
+}
+
 /** The files get the name under which the manifest will know them, durably. */
 function moveIn(place: ReplacePlace, { from, to }: { readonly from: string; readonly to: string }): void {
   const { disk, dataDirectory } = place
   const target = `${dataDirectory}/${to}`
   // A pass that was renamed and not committed: generations only grow, so no manifest ever named it.
-  if (disk.exists(target)) removeFiles(disk, target)
+  if (disk.exists(target)) removeOutput(disk, target)
   disk.rename('segment.rename', `${dataDirectory}/${from}`, target)
   disk.syncDirectory('segment.directory-sync', target.slice(0, target.lastIndexOf('/')))
-}
-
-/** Removes a directory of segment files. @throws DiskError ENOTEMPTY if it holds anything else */
-function removeFiles(disk: Disk, directory: string): void {
-  for (const name of disk.list(directory)) {
-    if (segmentFileKinds.some(kind => name.endsWith(kind))) disk.remove('segment.remove', `${directory}/${name}`)
-  }
-  disk.removeDirectory('segment.remove', directory)
 }
 
 function isSameOrNone(segment: ManifestSegment | undefined, other: ManifestSegment): boolean {

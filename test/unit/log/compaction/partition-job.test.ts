@@ -6,6 +6,7 @@ import { compactPartition, type PartitionResult } from '../../../../src/log/comp
 import { loadManifest } from '../../../../src/log/manifest-file.ts'
 import type { Manifest } from '../../../../src/log/manifest.ts'
 import { SettleMemory } from '../../../../src/log/settle/output.ts'
+import { removeDue } from '../../../../src/log/settle/removals.ts'
 import { replaceSegments } from '../../../../src/log/settle/replace.ts'
 import type { ShardLog } from '../../../../src/log/shard-log.ts'
 import { append, openLog, partitionOf, readBack, testDirectory, textRecord } from '../../../support/log-harness.ts'
@@ -110,6 +111,28 @@ describe('a compaction of files', () => {
     assert.ok(partition !== undefined)
     log.adoptCompacted(partition)
     assert.ok(recordsOf(log).length < 40)
+  })
+
+  it('leaves nothing behind whose topic is deleted meanwhile, finished or not', () => {
+    for (const isFinished of [true, false]) {
+      const disk = new SimulatedDisk()
+      const log = settled(disk)
+      const result = isFinished ? compact(disk) : null
+      if (!isFinished) {
+        // Killed: a file lies where it was writing.
+        disk.makeDirectory('segment.directory', '/data/topics')
+        disk.makeDirectory('segment.directory', '/data/topics/t~1')
+        disk.makeDirectory('segment.directory', '/data/topics/t~1/1')
+        disk.makeDirectory('segment.directory', '/data/topics/t~1/1/c2.new')
+        disk.create('segment.create', '/data/topics/t~1/1/c2.new/00000000000000000000.log').close()
+      }
+      assert.ok(disk.exists('/data/topics/t~1/1/c2.new'))
+      const { manifest } = settleAll(disk, log, { placeOf: () => ({ kind: 'dropped' }) })
+      if (result !== null) assert.equal(commit(disk, result), null)
+      const { left, refused } = removeDue(disk, '/data', manifest.removals, nowMs)
+      assert.deepEqual([left, refused], [[], []])
+      assert.deepEqual(disk.list('/data/topics'), [])
+    }
   })
 
   it('may lose the power at any step: a start finds all records, or all that compaction keeps', () => {
