@@ -14,6 +14,7 @@ import type { Disk } from '../disk/disk.ts'
 import { LossWatch, type Decisions } from './decisions.ts'
 import { DirectoryEntry, GROUP_HEADER_BYTES, claimsGroup, entryKinds, writeEntry, entryBytes } from './group-format.ts'
 import { SlotFooter } from './slot-footer.ts'
+import { lostManifestProblem } from './lost-manifest.ts'
 import type { SlotFiles } from './slot-files.ts'
 import {
   BLOCK_BYTES,
@@ -88,6 +89,8 @@ export interface JournalKnown {
   readonly settledGroup: number
   readonly receiveMsMax: number
   readonly decisions: Decisions
+  /** There are packs and no manifest: a slot that is not there was settled, or nobody knows. */
+  readonly lacksManifest?: boolean
 }
 
 /** Hears how far the scan of a journal has come, of all that it has to look through; never goes back. */
@@ -227,6 +230,7 @@ function checkChain(slots: readonly FoundSlot[], known: JournalKnown, directory:
   let expected = decisions.behind(known.settledSequence + 1)
   for (const { name, header } of slots) {
     if (header.sequence !== expected) {
+      if (known.lacksManifest === true) throw new BrokerError('NOT_READY', { problem: lostManifest(directory) })
       throw new BrokerError('NOT_READY', {
         problem: `the journal ${directory} has slot ${header.sequence} (${name}) where slot ${expected} is expected; ${operatorDecides}`
       })
@@ -234,9 +238,14 @@ function checkChain(slots: readonly FoundSlot[], known: JournalKnown, directory:
     expected = decisions.behind(expected + 1)
   }
   if (expected > newestSlot) return expected - 1
+  if (known.lacksManifest === true) throw new BrokerError('NOT_READY', { problem: lostManifest(directory) })
   throw new BrokerError('NOT_READY', {
     problem: `the journal ${directory} ends with slot ${expected - 1}, but slot ${newestSlot} was written: its file is missing; ${operatorDecides}`
   })
+}
+
+function lostManifest(directory: string): string {
+  return `${lostManifestProblem(directory)}: bring it back from a backup`
 }
 
 function takeFooter(slot: FoundSlot, footer: NonNullable<ReturnType<typeof readFooter>>): void {

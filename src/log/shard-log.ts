@@ -15,6 +15,7 @@ import { makeJournalDirectory } from './journal-directory.ts'
 import { Journal } from './journal.ts'
 import { LogReader, ReadWindow } from './log-reader.ts'
 import { LogTable } from './log-table.ts'
+import { hasPacksAlone } from './lost-manifest.ts'
 import { checkPlacement, loadManifest, requireManifest } from './manifest-file.ts'
 import type { ManifestPartition } from './manifest.ts'
 import type { PartitionLog } from './partition-log.ts'
@@ -113,7 +114,9 @@ export class ShardLog {
     const manifest = loadManifest(options.disk, options.directory, options.shard, options.placementEpoch)
     checkPlacement(manifest, options.directory, options.placementEpoch)
     const decisions = readDecisions(options.disk, options.directory)
-    const findings = findSlots(options.disk, this.files, { ...options, ...manifest, decisions }, options.onScan)
+    const lacksManifest = hasPacksAlone(options.disk, options.dataDirectory, options.directory, options)
+    const known = { ...options, ...manifest, decisions, lacksManifest }
+    const findings = findSlots(options.disk, this.files, known, options.onScan)
     this.#receiveMs = findings.receiveMsMax
     this.table.recover(manifest)
     replay(findings, this.table)

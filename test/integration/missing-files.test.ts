@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, it, type TestContext } from 'node:test'
-import { startBroker, waitFor, type TestBroker } from '../support/broker.ts'
+import { runMillrace, startBroker, waitFor, type TestBroker } from '../support/broker.ts'
 import { HttpApi } from '../support/http-api.ts'
 
 /** A stopped broker's directory: 20 records, each in a slot file of its own start. */
@@ -48,6 +48,26 @@ describe('a start', () => {
     const dataDir = await writtenDirectory(t, 1)
     for (const name of readdirSync(dataDir)) if (name.startsWith('store.db')) rmSync(join(dataDir, name))
     await assert.rejects(startBroker(t, { dataDir }), /has a journal but its store\.db is new/)
+  })
+
+  it('whose manifest is gone is refused by its name, and no slot is offered to be given up', async t => {
+    const first = await startBroker(t, { flags: { '--shards': '1' } })
+    const api = new HttpApi(first.url)
+    await api.createTopic('kept', 1, { cleanup_policy: 'compact' })
+    await api.produce('kept', [{ key: 'k', value: 'v' }])
+    assert.equal((await api.post('/admin/run-compaction', {})).status, 204)
+    await api.produce('kept', [{ key: 'k', value: 'w' }])
+    await first.stop()
+    const { dataDir } = first
+    rmSync(join(dataDir, 'journal', '000', 'manifest'))
+    await assert.rejects(startBroker(t, { dataDir }), /the manifest .*journal\/000\/manifest is missing/)
+    const { code, stdout, stderr } = await runMillrace(['quarantine', 'list', '--data-dir', dataDir])
+    assert.equal(code, 1, stdout + stderr)
+    assert.match(stderr, /the manifest journal\/000\/manifest is missing.*bring the file back/)
+    assert.doesNotMatch(stdout, /quarantine skip 0\/slot-1/)
+    const verified = await runMillrace(['verify', '--data-dir', dataDir])
+    assert.equal(verified.code, 1)
+    assert.match(verified.stdout, /the manifest journal\/000\/manifest is missing/)
   })
 
   it('with one damaged shard of two serves the other, and says which is down and why', async t => {

@@ -67,7 +67,7 @@ function planShard(directory: DataDirectory, journal: ShardJournal, findings: Fi
   const { manifest, problem, file, bytes } = readShardManifest(directory.disk, journal)
   if (problem !== null) {
     const meaning = 'a start refuses this shard; what is settled of it was not checked'
-    findings.addDamage({ file, bytes: { startByte: 0, endByte: bytes }, problem, meaning })
+    findings.addDamage({ file, bytes: bytes === 0 ? undefined : { startByte: 0, endByte: bytes }, problem, meaning })
   }
   const decided = readShardDecisions(directory.disk, journal)
   if (decided.problem !== null) {
