@@ -29,6 +29,8 @@ const RATE_WEIGHT = 0.5
 /** At the beginning of slowing produce may go so many times faster than settling, at the full budget so much of it. */
 const RATE_AT_SLOW = 2
 const RATE_AT_FULL = 0.5
+/** A twelfth beyond the budget and further produce all but stands, whatever keeps settling from going on. */
+const RATE_LEAST = 0.01
 /** Waits after a job that failed. */
 const RETRY_MS = [1000, 5000, 30_000]
 /** Longest that produce is held by one look. */
@@ -207,8 +209,8 @@ export class Settling {
     const { log, settings, monotonicMs, counters } = this.#parts
     const used = log.unsettledBytes / settings.budgetBytes
     if (used < SLOW_SHARE) return
-    const share = Math.min(1, (used - SLOW_SHARE) / (1 - SLOW_SHARE))
-    const rate = this.#rate * (RATE_AT_SLOW + (RATE_AT_FULL - RATE_AT_SLOW) * share)
+    const share = (used - SLOW_SHARE) / (1 - SLOW_SHARE)
+    const rate = this.#rate * Math.max(RATE_LEAST, RATE_AT_SLOW + (RATE_AT_FULL - RATE_AT_SLOW) * share)
     const nowMs = monotonicMs()
     this.#freeAtMs = Math.max(this.#freeAtMs, nowMs) + bytes / rate
     counters[counterIndex.heldMs]! += bytes / rate
