@@ -122,9 +122,17 @@ export class Tiering {
     this.#isUnavailable = false
     this.#failure = null
     for (const { shard } of shards.links()) {
-      const found = await shards.settler.findTierable(shard, topics)
-      if (found.objects.length > 0) await this.#remove(place, shard, found.objects)
-      for (const partition of found.partitions) await this.#tierPartition(place, shard, partition)
+      try {
+        const found = await shards.settler.findTierable(shard, topics)
+        if (found.objects.length > 0) await this.#remove(place, shard, found.objects)
+        for (const partition of found.partitions) await this.#tierPartition(place, shard, partition)
+      } catch (error) {
+        // One shard that cannot say what it has keeps no other from moving its own.
+        if (this.#isStopped) return
+        this.counts.failures++
+        this.#failure = `moving segments of shard ${shard} to cold storage fails and is tried again; the log says why`
+        logger.warn({ shard, err: error }, 'segments could not be moved to cold storage; it is tried again')
+      }
     }
     if (this.#failure === null && this.problem !== null) logger.info({}, 'tiering works again')
     this.problem = this.#failure
@@ -192,7 +200,7 @@ export class Tiering {
   #failed(handle: number, problem: string): void {
     const of = this.#nameOf(handle)
     this.counts.failures++
-    this.#failure = `moving segments of ${of.topic}/${of.partition} to cold storage fails: ${problem}`
+    this.#failure = `moving segments of ${of.topic}/${of.partition} to cold storage fails and is tried again; the log says why`
     this.#parts.logger.warn(
       { ...of, cause: problem },
       'segments could not be moved to cold storage: they stay here, and it is tried again'

@@ -95,6 +95,10 @@ describe('produce, while the journal fills its budget', () => {
       assert.equal(settling.holdMs, 0)
       return Math.round(held)
     }
-    assert.deepEqual([0.5, 0.74, 0.76, 0.9, 1, 1.05, 2].map(holdAt), [0, 0, 17, 30, 67, 100, 100], '100 ms a look at most')
+    assert.deepEqual(
+      [0.5, 0.74, 0.76, 0.9, 1, 1.05, 2].map(holdAt),
+      [0, 0, 17, 30, 67, 100, 100],
+      '100 ms a look at most'
+    )
   })
 })
