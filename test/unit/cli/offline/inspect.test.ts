@@ -204,7 +204,10 @@ test('wrong use is explained with what there is', async t => {
   for (const [words, pattern] of [
     [['records', '--topic', 'orders'], /--partition is missing/],
     [['batches', '--partition', '0'], /--topic is missing/],
-    [['records', '--topic', 'order', '--partition', '0'], /--topic 'order' is not in the store: 'millrace inspect topics'/],
+    [
+      ['records', '--topic', 'order', '--partition', '0'],
+      /--topic 'order' is not in the store: 'millrace inspect topics'/
+    ],
     [['records', '--topic', 'orders', '--partition', '2'], /--partition 2: topic 'orders' has 2, numbered from 0/],
     [['groups', '--shard', '4'], /--shard 4 is not there: the directory has shards 0/],
     [['groups', '--offset', '4'], /--offset needs --topic and --partition/],
