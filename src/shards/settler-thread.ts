@@ -71,6 +71,8 @@ export class SettlerThread {
   #idleTimer: NodeJS.Timeout | null = null
   readonly #sweepTimers = new Map<number, NodeJS.Timeout>()
   readonly #cancelWaiters = new Map<number, (() => void)[]>()
+  /** Shards that may not know of a commit, because the job that made it ended badly: the next thread is told so. */
+  readonly #inDoubt = new Set<number>()
   /** Shards that died and have not read their directory since. */
   readonly #fenced = new Set<number>()
   /** Who waits for the answer to a job; null: the shard or the thread is gone. */
@@ -169,6 +171,8 @@ export class SettlerThread {
    */
   async cancel(shard: number): Promise<void> {
     this.#fenced.add(shard)
+    // Its successor reads the manifest itself.
+    this.#inDoubt.delete(shard)
     this.sweepAt(shard, null)
     const dropped = this.#open.filter(job => shardOfJob(job) === shard)
     this.#open = this.#open.filter(job => shardOfJob(job) !== shard)
@@ -222,6 +226,7 @@ export class SettlerThread {
       name: 'settler'
     })
     worker.unref()
+    for (const shard of this.#inDoubt) worker.postMessage({ kind: 'doubt', shard } satisfies SettlerJob)
     worker.on('message', (reply: SettlerReply) => {
       if (this.#worker === worker) this.#take(reply)
     })
@@ -239,6 +244,7 @@ export class SettlerThread {
     for (const resolve of this.#takeCancelWaiters()) resolve()
     const { listener } = this.#options
     for (const job of this.#open.splice(0)) {
+      if (job.kind === 'settle' || job.kind === 'replace') this.#inDoubt.add(job.place.shard)
       if (job.kind === 'fill') listener.onFillFailed(job.shard, job.bytes)
       else if (job.kind === 'settle') listener.onSettleFailed(job.place.shard, 'the settler thread ended', false)
       else if (job.kind === 'sweep') this.sweepAt(job.place.shard, Date.now() + SWEEP_RETRY_MS)
@@ -265,11 +271,14 @@ export class SettlerThread {
           listener.onSettledPart(shard, reply.changes)
         break
       case 'settled':
-        if (this.#close(job => job.kind === 'settle' && job.place.shard === shard)) this.#settled(shard, reply.report)
+        if (!this.#close(job => job.kind === 'settle' && job.place.shard === shard)) break
+        this.#inDoubt.delete(shard)
+        this.#settled(shard, reply.report)
         break
       case 'settle-failed':
-        if (this.#close(job => job.kind === 'settle' && job.place.shard === shard))
-          listener.onSettleFailed(shard, reply.problem, reply.isFull)
+        if (!this.#close(job => job.kind === 'settle' && job.place.shard === shard)) break
+        this.#inDoubt.add(shard)
+        listener.onSettleFailed(shard, reply.problem, reply.isFull)
         break
       case 'compactable':
         this.#answer(shard, 'find-compactable', reply)
@@ -320,7 +329,8 @@ export class SettlerThread {
   }
 
   #replaced(reply: ReplacedReply): void {
-    const { shard, unused, nextRemovalMs, isCommitted } = reply
+    const { shard, unused, nextRemovalMs, isCommitted, problem } = reply
+    if (problem !== null) this.#inDoubt.add(shard)
     if (isCommitted) {
       this.#options.listener.onFilesUnused(shard, unused).then(
         () => this.sweepAt(shard, nextRemovalMs),

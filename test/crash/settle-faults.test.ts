@@ -3,7 +3,7 @@
  * or doubled, and settling is tried again until it succeeds. Faults are armed in the settler thread of a child broker.
  */
 import assert from 'node:assert/strict'
-import { existsSync, readdirSync } from 'node:fs'
+import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import { describe, it, type TestContext } from 'node:test'
 import { spawnBroker, waitFor, type SpawnedBroker } from '../support/broker.ts'
 import { HttpApi } from '../support/http-api.ts'
@@ -159,3 +159,47 @@ describe('a disk that refuses a step of settling', () => {
     })
   }
 })
+
+describe('a compaction that is committed without the shard being told', () => {
+  // The settler reads the manifest, commits what was in slots, then the compaction: the third sync.
+  for (const fault of ['EIO', 'bug']) {
+    it(`(the commit ends with ${fault}) is told by the next settler, before the files of before it go`, async t => {
+      const broker = await spawnBroker(t, {
+        variant: oneShard,
+        flags: { ...flags, '--settle-idle': '1h', '--settle-age': '1h', '--compaction-check-interval': '1h' },
+        env: { MILLRACE_FAULTS: `settler/manifest.directory-sync:3=${fault}` }
+      })
+      const api = new HttpApi(broker.url)
+      const value = (i: number): string => `${i}:`.padEnd(5000, 'x')
+      await api.createTopic('keyed', 1, { cleanup_policy: 'compact', segment_bytes: 200_000 })
+      await api.createTopic('other')
+      for (let i = 0; i < 100; i++) await api.produce('keyed', [{ key: `k${i % 3}`, value: value(i) }])
+      const refused = await api.post('/admin/run-compaction', {})
+      assert.equal(refused.status, 503, refused.text)
+      // The thread that knows ends by itself when it has nothing to do.
+      await waitFor('the end of the settler', () => !threadsOf(broker.child.pid ?? 0).includes('settler'), 20_000)
+      await api.produce('other', [{ value: 'v' }])
+      assert.equal((await api.post('/admin/run-compaction', {})).status, 204)
+      const old = `${broker.dataDir}/topics/keyed~1/0/00000000000000000000.log`
+      await waitFor('the removal of what was compacted', () => !existsSync(old), 20_000)
+      const records = await api.consumeAll('keyed', 0)
+      assert.ok(records.length < 50, `${records.length} records: the compaction counts`)
+      for (const record of records) assert.equal(record.value, value(record.offset))
+      assert.equal(records.at(-1)?.offset, 99)
+      assert.equal((await broker.kill('SIGTERM')).code, 0)
+    })
+  }
+})
+
+/** Names of the threads of a process. */
+function threadsOf(pid: number): string[] {
+  const directory = `/proc/${pid}/task`
+  return readdirSync(directory).map(thread => {
+    try {
+      return readFileSync(`${directory}/${thread}/comm`, 'utf8').trim()
+    } catch {
+      // It ended meanwhile.
+      return ''
+    }
+  })
+}

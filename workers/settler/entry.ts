@@ -91,6 +91,7 @@ async function cancel(shard: number): Promise<void> {
 
 port.on('message', (job: SettlerJob) => {
   if (job.kind === 'cancel') void cancel(job.shard)
+  else if (job.kind === 'doubt') desk.doubt(job.shard)
   else if (job.kind === 'fill') {
     fills.push(job)
     void fillAll()

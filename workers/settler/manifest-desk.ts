@@ -52,6 +52,12 @@ export class ManifestDesk {
     this.#isCancelled = isCancelled
   }
 
+  /** Nobody knows whether the newest commit is durable, and whether the shard was told of it. */
+  doubt(shard: number): void {
+    this.#doubtful.add(shard)
+    this.#untold.add(shard)
+  }
+
   /** The shard starts anew and reads its manifest itself; here it is read when it is next needed. */
   forget(shard: number): void {
     this.#untold.delete(shard)

@@ -63,6 +63,8 @@ export type SettlerJob =
   | { readonly kind: 'replace'; readonly place: ShardPlace; readonly replacement: Uint8Array; readonly graceMs: number }
   /** Removes files that are due; what was committed before is adopted. */
   | { readonly kind: 'sweep'; readonly place: ShardPlace }
+  /** A job of an earlier thread may be committed, and the shard was not told: as after a commit whose last sync failed. */
+  | { readonly kind: 'doubt'; readonly shard: number }
   /** The shard died: its jobs end, and its manifest is read anew next time. Answered. */
   | { readonly kind: 'cancel'; readonly shard: number }
 
