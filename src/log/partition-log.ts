@@ -263,6 +263,8 @@ export class PartitionLog {
   adopt(partition: ManifestPartition): void {
     assert(partition.nextOffset >= this.settledEnd, 'settled data never goes back to slots')
     this.settled = partition
+    // What was found damaged may be elsewhere now: it is looked at anew.
+    this.damaged.length = 0
     this.runs.dropBefore(partition.nextOffset)
     this.layout++
   }

@@ -2,6 +2,7 @@
  * Reads one partition's segment files batch by batch. Shard thread only. It keeps its place between turns, and finds it
  * again when data moved meanwhile. Every batch it hands out was checked (R2).
  */
+import { DiskError } from '../disk/disk.ts'
 import { isWhole, type BatchView } from '../wire/batch/view.ts'
 import type { ManifestPartition, ManifestSegment } from './manifest.ts'
 import type { PartitionLog } from './partition-log.ts'
@@ -70,7 +71,9 @@ export class SettledCursor {
       return null
     }
     if (this.#at === 0 && this.#meetsDamage(table.firstOffset(this.#block))) return null
-    const index = this.#window.load(place, this.#block)
+    const index = unlessMissing(() => this.#window.load(place, this.#block))
+    if (index === null)
+      return this.#damaged(Math.max(this.offset, table.firstOffset(this.#block)), place.extent.nextOffset)
     if (index < 0 && this.#takeRebuilt(place)) return null
     const isLast = this.#block + 1 >= table.count
     const next = isLast ? place.extent.nextOffset : table.firstOffset(this.#block + 1)
@@ -160,8 +163,14 @@ export class SettledCursor {
       this.offset = this.#firstDamageBefore(partition, extent.baseOffset)
       if (this.offset < extent.baseOffset) return false
     }
-    this.#place = this.#window.place(partition, segment, extent)
-    this.#block = Math.max(0, this.#place.table.find(this.offset))
+    const place = unlessMissing(() => this.#window.place(partition, segment, extent))
+    if (place === null) {
+      // Met as damage in the next step.
+      this.#log.damaged.push({ firstOffset: this.offset, nextOffset: extent.nextOffset })
+      return false
+    }
+    this.#place = place
+    this.#block = Math.max(0, place.table.find(this.offset))
     this.#at = 0
     return true
   }
@@ -188,4 +197,14 @@ export function firstBehind<T extends Pick<ManifestSegment, 'baseOffset' | 'next
     else high = middle
   }
   return ranges[low] ?? null
+}
+
+/** null: the file that the manifest names is not there. @throws DiskError for anything else that the disk refuses */
+function unlessMissing<T>(read: () => T): T | null {
+  try {
+    return read()
+  } catch (error) {
+    if (error instanceof DiskError && error.code === 'ENOENT') return null
+    throw error
+  }
 }

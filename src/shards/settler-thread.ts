@@ -11,6 +11,7 @@ import type { Logger } from '../base/logger.ts'
 import { workerMemory } from '../base/worker-memory.ts'
 import { siblingModule } from '../base/module-url.ts'
 import type { TierablePartition, TieredTopic } from '../wire/shard/cold.ts'
+import { Adoptions } from './adoptions.ts'
 import type {
   CompactablePartition,
   CompactedTopic,
@@ -60,6 +61,8 @@ export interface Tierable {
 const IDLE_MS = 3000
 /** Files that the disk would not remove are tried again after it. */
 const SWEEP_RETRY_MS = 30_000
+/** Files that the shard may still read are looked at again after it. */
+const SWEEP_LATER_MS = 50
 /** Longest time that one timer covers. */
 const TIMER_MS_MAX = 2 ** 31 - 1
 
@@ -69,6 +72,7 @@ export class SettlerThread {
   /** Jobs that the thread has not answered, by shard: fills in bytes, settles and sweeps as such. */
   #open: SettlerJob[] = []
   #idleTimer: NodeJS.Timeout | null = null
+  readonly #adoptions = new Adoptions()
   readonly #sweepTimers = new Map<number, NodeJS.Timeout>()
   readonly #cancelWaiters = new Map<number, (() => void)[]>()
   /** Shards that may not know of a commit, because the job that made it ended badly: the next thread is told so. */
@@ -160,9 +164,19 @@ export class SettlerThread {
     this.#sweepTimers.delete(shard)
     if (dueMs === null || this.#isStopped) return
     const waitMs = Math.min(TIMER_MS_MAX, Math.max(0, dueMs - Date.now()))
-    const next = setTimeout(() => this.#send({ kind: 'sweep', place: this.#options.placeOf(shard) }), waitMs)
+    const next = setTimeout(() => {
+      // What a commit leaves unused stays until the shard has adopted that commit, whatever the grace.
+      if (this.#isChanging(shard)) this.sweepAt(shard, Date.now() + SWEEP_LATER_MS)
+      else this.#send({ kind: 'sweep', place: this.#options.placeOf(shard) })
+    }, waitMs)
     next.unref()
     this.#sweepTimers.set(shard, next)
+  }
+
+  /** True while a commit of the shard may come, or is not adopted yet. */
+  #isChanging(shard: number): boolean {
+    if (this.#adoptions.isOpen(shard)) return true
+    return this.#open.some(job => (job.kind === 'settle' || job.kind === 'replace') && job.place.shard === shard)
   }
 
   /**
@@ -321,7 +335,7 @@ export class SettlerThread {
 
   /** Files go only when nobody looks for them any more: after the shard has adopted the commit (S1). */
   #settled(shard: number, report: SettleReport): void {
-    this.#options.listener.onSettled(shard, report).then(
+    this.#adoptions.during(shard, this.#options.listener.onSettled(shard, report)).then(
       () => this.sweepAt(shard, report.nextRemovalMs),
       // The shard is gone; the next one reads the manifest, and asks by itself.
       () => undefined
@@ -332,7 +346,7 @@ export class SettlerThread {
     const { shard, unused, nextRemovalMs, isCommitted, problem } = reply
     if (problem !== null) this.#inDoubt.add(shard)
     if (isCommitted) {
-      this.#options.listener.onFilesUnused(shard, unused).then(
+      this.#adoptions.during(shard, this.#options.listener.onFilesUnused(shard, unused)).then(
         () => this.sweepAt(shard, nextRemovalMs),
         () => undefined
       )

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { SimulatedDisk } from '../../../src/disk/simulated-disk.ts'
 import { loadManifest } from '../../../src/log/manifest-file.ts'
+import { segmentPath } from '../../../src/log/segment-files.ts'
 import type { ShardLog } from '../../../src/log/shard-log.ts'
 import type { ShardTopic } from '../../../src/wire/shard/messages.ts'
 import { append, openLog, partitionOf, readBack, testDirectory, textRecord } from '../../support/log-harness.ts'
@@ -72,5 +73,23 @@ describe('a log whose slots are settled', () => {
       const found = [0, 1, 2, 3].map(p => [partitionOf(log, 1, p).segmentCount, partitionOf(log, 1, p).sizeBytes])
       assert.deepEqual(found, before)
     }
+  })
+
+  it('reports what lay in a file that is gone as damaged, and serves all else', () => {
+    const disk = new SimulatedDisk()
+    const log = open(disk, 300_000)
+    for (let i = 0; i < 20; i++) put(log, 0, `${i}:`.padEnd(40_000, 'x'))
+    log.sealOpenSlot()
+    settleAll(disk, log)
+    const partition = partitionOf(log, 1, 0)
+    const second = partition.settled?.segments[1]
+    assert.ok(second !== undefined && second.extents.some(({ pack }) => pack === 0))
+    disk.remove('segment.remove', `/data/${segmentPath(partition.settled?.directory ?? '', second, '.log')}`)
+    const { records, damaged } = readBack(log, partition)
+    assert.deepEqual(damaged, [{ firstOffset: second.baseOffset, lastOffset: second.nextOffset - 1 }])
+    assert.deepEqual(
+      records.map(({ offset }) => offset),
+      Array.from({ length: 20 }, (_, i) => i).filter(i => i < second.baseOffset || i >= second.nextOffset)
+    )
   })
 })
