@@ -122,19 +122,24 @@ export class SettleOutput {
     if (!file.isDirect) this.isDirect = false
     if (cuts) file.truncate('segment.truncate', length)
     this.#logFile = null
-    if (this.#syncsLater) this.#syncLater(file)
-    else {
-      file.sync('segment.sync')
-      file.close()
-    }
+    this.#sync(file, 'segment.sync')
   }
 
-  #syncLater(file: DiskFile): void {
+  /** Syncs and closes a file: here, or off this thread. */
+  #sync(file: DiskFile, point: 'segment.sync' | 'quarantine.sync'): void {
+    if (!this.#syncsLater) {
+      try {
+        file.sync(point)
+      } finally {
+        file.close()
+      }
+      return
+    }
     const end = (failure: Error | null): void => {
       this.#failure ??= failure
       file.close()
     }
-    const synced = file.syncLater('segment.sync')
+    const synced = file.syncLater(point)
     this.#syncs.push(
       synced.then(
         () => end(null),
@@ -171,10 +176,11 @@ export class SettleOutput {
     this.#dirty.add(dirname(absolute))
     try {
       file.write(`${kind}.write`, bytes, 0, bytes.length, 0)
-      file.sync(`${kind}.sync`)
-    } finally {
+    } catch (error) {
       file.close()
+      throw error
     }
+    this.#sync(file, `${kind}.sync`)
     this.writtenBytes += bytes.length
   }
 
