@@ -11,14 +11,15 @@
  */
 import { crc32c } from '../base/crc32c.ts'
 import type { Disk } from '../disk/disk.ts'
+import { replaceFile, unfinishedPath } from '../disk/replace-file.ts'
 import { BrokerError } from '../model/errors.ts'
+import { manifestPoints } from './manifest-file.ts'
 
 const NAME = 'decisions.json'
-const UNFINISHED_NAME = 'decisions.json.new'
 const VERSION = 1
 
 /** Files of a journal that are about decisions. */
-export const decisionFileNames: readonly string[] = [NAME, UNFINISHED_NAME]
+export const decisionFileNames: readonly string[] = [NAME, unfinishedPath(NAME)]
 
 interface Decided {
   /** The newest slot of the shard when it was decided, those given up included. */
@@ -179,17 +180,7 @@ export function writeDecisions(disk: Disk, directory: string, decisions: Decisio
   const { all } = decisions
   const content = { version: VERSION, crc32c: checksumOf(all), decisions: all }
   const bytes = Buffer.from(`${JSON.stringify(content, null, 1)}\n`)
-  const unfinished = `${directory}/${UNFINISHED_NAME}`
-  if (disk.exists(unfinished)) disk.remove('manifest.write', unfinished)
-  const file = disk.create('manifest.write', unfinished)
-  try {
-    file.write('manifest.write', bytes, 0, bytes.length, 0)
-    file.sync('manifest.sync')
-  } finally {
-    file.close()
-  }
-  disk.rename('manifest.rename', unfinished, `${directory}/${NAME}`)
-  disk.syncDirectory('manifest.directory-sync', directory)
+  replaceFile(disk, `${directory}/${NAME}`, bytes, manifestPoints)
 }
 
 function checksumOf(decisions: readonly unknown[]): number {

@@ -15,6 +15,7 @@
  */
 import { assert } from '../base/assert.ts'
 import type { Disk, DiskFile } from '../disk/disk.ts'
+import { removeUnfinished, replaceFile, type ReplacePoints } from '../disk/replace-file.ts'
 import { BrokerError } from '../model/errors.ts'
 import {
   MANIFEST_PREFIX_BYTES,
@@ -27,8 +28,15 @@ import {
 import { emptyManifest, type Manifest } from './manifest.ts'
 
 const MANIFEST_NAME = 'manifest'
-/** Being written; means nothing to any reader. */
-const UNFINISHED_NAME = 'manifest.new'
+/** `manifest.new`, being written, means nothing to any reader. */
+export const manifestPoints: ReplacePoints = {
+  remove: 'manifest.write',
+  create: 'manifest.write',
+  write: 'manifest.write',
+  sync: 'manifest.sync',
+  rename: 'manifest.rename',
+  directorySync: 'manifest.directory-sync'
+}
 
 /** Where the manifest of a journal directory is. */
 export function manifestPath(directory: string): string {
@@ -91,7 +99,7 @@ function readStart(file: DiskFile, length: number): Buffer {
 export function loadManifest(disk: Disk, directory: string, shard: number, placementEpoch: number): Manifest {
   const verdict = readManifest(disk, directory)
   const manifest = verdict === null ? emptyManifest(shard, placementEpoch) : accepted(verdict, directory, shard)
-  removeUnfinished(disk, directory)
+  removeUnfinished(disk, manifestPath(directory), manifestPoints)
   // A manifest whose rename is only in memory must not free a slot: the power cut that takes it back would find the
   // slot written over.
   disk.syncDirectory('manifest.directory-sync', directory)
@@ -128,21 +136,5 @@ function accepted(verdict: ManifestVerdict, directory: string, shard: number): M
  */
 export function commitManifest(disk: Disk, directory: string, manifest: Manifest): void {
   assert(manifest.commit > 0, 'a commit has a number')
-  const bytes = encodeManifest(manifest)
-  removeUnfinished(disk, directory)
-  const path = `${directory}/${UNFINISHED_NAME}`
-  const file = disk.create('manifest.write', path)
-  try {
-    file.write('manifest.write', bytes, 0, bytes.length, 0)
-    file.sync('manifest.sync')
-  } finally {
-    file.close()
-  }
-  disk.rename('manifest.rename', path, manifestPath(directory))
-  disk.syncDirectory('manifest.directory-sync', directory)
-}
-
-function removeUnfinished(disk: Disk, directory: string): void {
-  const path = `${directory}/${UNFINISHED_NAME}`
-  if (disk.exists(path)) disk.remove('manifest.write', path)
+  replaceFile(disk, manifestPath(directory), encodeManifest(manifest), manifestPoints)
 }

@@ -4,12 +4,22 @@
  */
 import type { ShardOfEpoch } from '../../log/shard-place.ts'
 import { DiskError, type Disk } from '../../disk/disk.ts'
+import { replaceFile, type ReplacePoints } from '../../disk/replace-file.ts'
 import { encodeOffsetIndex, encodeTimeIndex } from '../../log/kafka-index.ts'
 import type { ManifestPartition, ManifestSegment } from '../../log/manifest.ts'
 import { BLOCK_ENTRY_BYTES, BlockTable } from '../../log/segment-blocks.ts'
-import { segmentDirectory, segmentPath } from '../../log/segment-files.ts'
+import { segmentPath } from '../../log/segment-files.ts'
 import type { Findings } from './findings.ts'
 import { entriesOfLog } from './segment-rebuild.ts'
+
+const segmentPoints: ReplacePoints = {
+  remove: 'segment.remove',
+  create: 'segment.create',
+  write: 'segment.write',
+  sync: 'segment.sync',
+  rename: 'segment.rename',
+  directorySync: 'segment.directory-sync'
+}
 
 export interface SegmentFileParts {
   readonly disk: Disk
@@ -111,30 +121,10 @@ function judge(parts: SegmentFileParts, place: SegmentPlace, findings: Findings,
     return
   }
   if (parts.repairs) {
-    rewrite(parts, place, file, right)
+    replaceFile(parts.disk, `${parts.dataDir}/${file}`, right, segmentPoints)
     findings.addRepair({ file, problem, meaning: 'written anew from the log' })
     return
   }
   const meaning = `costs readers nothing: ${who}. It can be rebuilt: 'millrace verify --repair'`
   findings.addDamage({ file, problem, meaning })
-}
-
-/** Under another name first, so that a kill leaves the old file or the new one. */
-function rewrite(
-  { disk, dataDir }: SegmentFileParts,
-  { partition, segment }: SegmentPlace,
-  path: string,
-  bytes: Buffer
-): void {
-  const unfinished = `${dataDir}/${path}.new`
-  if (disk.exists(unfinished)) disk.remove('segment.remove', unfinished)
-  const file = disk.create('segment.create', unfinished)
-  try {
-    file.write('segment.write', bytes, 0, bytes.length, 0)
-    file.sync('segment.sync')
-  } finally {
-    file.close()
-  }
-  disk.rename('segment.rename', unfinished, `${dataDir}/${path}`)
-  disk.syncDirectory('segment.directory-sync', `${dataDir}/${segmentDirectory(partition.directory, segment)}`)
 }
