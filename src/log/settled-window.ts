@@ -20,6 +20,8 @@ import type { ShardOfEpoch } from './shard-place.ts'
 const PIECE_BYTES = 256 * 1024
 /** Block tables kept, in bytes; one is kept whatever its size. */
 const TABLES_BYTES_MAX = 8 * 1024 * 1024
+/** Of one of them, its key and objects. */
+const TABLE_BYTES = 512
 /** Extents whose greatest timestamp is kept when their table is not: about a MiB, for searches by time. */
 const TIMESTAMPS_MAX = 4096
 
@@ -238,17 +240,22 @@ export class SettledWindow {
 
   #keep(key: string, kept: KeptTable): void {
     this.#tables.set(key, kept)
-    this.#tablesBytes += kept.table.count * BLOCK_ENTRY_BYTES
+    this.#tablesBytes += memoryOf(kept)
     for (const [oldest, old] of this.#tables) {
       if (this.#tablesBytes <= TABLES_BYTES_MAX || oldest === key) return
       this.#drop(oldest, old)
     }
   }
 
-  #drop(key: string, { table }: KeptTable): void {
+  #drop(key: string, kept: KeptTable): void {
     this.#tables.delete(key)
-    this.#tablesBytes -= table.count * BLOCK_ENTRY_BYTES
+    this.#tablesBytes -= memoryOf(kept)
   }
+}
+
+/** What a kept table costs: of many small ones the objects weigh more than the entries. */
+function memoryOf({ table }: KeptTable): number {
+  return TABLE_BYTES + table.count * BLOCK_ENTRY_BYTES
 }
 
 /** Two extents never have one: bytes of a file are written once. */
