@@ -108,7 +108,8 @@ async function build(settings: Settings, logger: Logger, undo: Undo[]): Promise<
 
   const open = new OpenTopics()
   for (const topic of catalog.topics) open.set(topic)
-  const shardParts = { settings, logger, store, catalog, table, open, dataDir, placement }
+  const journalBytes = budgetBytes(settings, measureMachine(dataDir), shardCount)
+  const shardParts = { settings, logger, store, catalog, table, open, dataDir, placement, journalBytes }
   const shards = buildShards({ ...shardParts, onColdEvent: (shard, event) => upkeep.coldReads.onEvent(shard, event) })
   const tombstones = new TombstoneKeeper({ catalog, store, shards, logger, monotonicMs: systemClock.monotonicMs })
   shards.onSettled((shard, job, sequence) => tombstones.settled(shard, job, sequence))
@@ -119,7 +120,7 @@ async function build(settings: Settings, logger: Logger, undo: Undo[]): Promise<
   const producerParts = { table, store, engine, clock: systemClock, logger }
   const { idempotent, producers } = buildProducers(producerParts, catalog, settings)
   const topicParts = { catalog, turns: new ChangeTurns(), store, engine, defaults: topicDefaults(settings) }
-  const space = buildSpace(settings, dataDir, shardCount, logger)
+  const space = new FreeSpace({ directory: dataDir, reserveBytes: reserveBytes(settings, journalBytes), logger })
   await space.start()
   undo.push(() => Promise.resolve(space.stop()))
   const upkeep = buildUpkeep(shardParts, shards, space)
@@ -178,11 +179,13 @@ interface ShardParts {
   readonly open: OpenTopics
   readonly dataDir: string
   readonly placement: PlacementOfShards
+  /** Budget of the journal, over all shards. */
+  readonly journalBytes: number
   readonly onColdEvent: (shard: number, event: ColdEvent) => void
 }
 
 function buildShards(parts: ShardParts): ShardSet {
-  const { settings, logger, store, catalog, table, open, dataDir, placement } = parts
+  const { settings, logger, store, catalog, table, open, dataDir, placement, journalBytes } = parts
   const { shardCount, epoch: placementEpoch } = placement
   return new ShardSet({
     shardCount,
@@ -190,7 +193,7 @@ function buildShards(parts: ShardParts): ShardSet {
     dataDirectory: dataDir,
     openFilesMax: Math.max(1, Math.floor(openFilesMax(settings, descriptorLimit()) / shardCount)),
     directoryOf: shard => `${dataDir}/${journalPath({ shard, placementEpoch })}`,
-    settings: { ...settings, settling: settlingOf(settings, dataDir, shardCount), cleaning: cleaningOf(settings) },
+    settings: { ...settings, settling: settlingOf(settings, journalBytes, shardCount), cleaning: cleaningOf(settings) },
     faultsOf: armedFaults(process.env['MILLRACE_FAULTS']),
     settlerFaults: threadFaults(process.env['MILLRACE_FAULTS'], 'settler'),
     onColdEvent: parts.onColdEvent,
@@ -219,7 +222,7 @@ interface Upkeep {
 }
 
 function buildUpkeep(
-  { settings, logger, catalog, dataDir }: Omit<ShardParts, 'onColdEvent'>,
+  { settings, logger, catalog, dataDir, journalBytes }: Omit<ShardParts, 'onColdEvent'>,
   shards: ShardSet,
   space: FreeSpace
 ): Upkeep {
@@ -237,7 +240,7 @@ function buildUpkeep(
     intervalMs: settings.compactionCheckIntervalMs,
     mapBytes: settings.compactionMemoryBytes,
     space,
-    settleBytes: budgetBytes(settings, measureMachine(dataDir), shards.shardCount)
+    settleBytes: journalBytes
   })
   const tiering = new Tiering({ ...shared, pool: cold, place, intervalMs: settings.retentionCheckIntervalMs })
   const coldReads = new ColdReads({ shards, pool: cold, place, cacheBytes: settings.coldCacheBytes, logger })
@@ -300,16 +303,10 @@ function placeShards(place: PlacementPlace, settings: Settings): PlacementOfShar
   })
 }
 
-function buildSpace(settings: Settings, directory: string, shardCount: number, logger: Logger): FreeSpace {
-  const budget = budgetBytes(settings, measureMachine(directory), shardCount)
-  return new FreeSpace({ directory, reserveBytes: reserveBytes(settings, budget), logger })
-}
-
 /** Each shard has its share of the journal's budget. */
-function settlingOf(settings: Settings, dataDir: string, shardCount: number): SettlingSettings {
-  const total = budgetBytes(settings, measureMachine(dataDir), shardCount)
+function settlingOf(settings: Settings, journalBytes: number, shardCount: number): SettlingSettings {
   const { settleIdleMs: idleMs, settleAgeMs: ageMs } = settings
-  return { budgetBytes: Math.floor(total / shardCount), idleMs, ageMs }
+  return { budgetBytes: Math.floor(journalBytes / shardCount), idleMs, ageMs }
 }
 
 /** With cold storage nothing is dropped for its age or size: tiering moves it. */
