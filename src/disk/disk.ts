@@ -39,6 +39,12 @@ export interface DiskFile {
   read(point: FaultPoint, target: Uint8Array, targetStart: number, length: number, position: number): number
   /** Writes all of source[start, end) at `position`, or throws DiskError. */
   write(point: FaultPoint, source: Uint8Array, start: number, end: number, position: number): void
+  /**
+   * The same off this thread. The memory is not changed and the file not closed before it has ended; no other call of
+   * the file touches the same bytes meanwhile.
+   * @fails DiskError
+   */
+  writeLater(point: FaultPoint, source: Uint8Array, start: number, end: number, position: number): Promise<void>
   /** fdatasync: on return everything written to this file is on disk, with the size needed to read it. */
   sync(point: FaultPoint): void
   /** The same off this thread, so that several files are synced at once. Not closed before it has ended. @fails DiskError */

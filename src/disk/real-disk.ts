@@ -25,6 +25,7 @@ import {
   statfsSync,
   statSync,
   unlinkSync,
+  write,
   writeSync
 } from 'node:fs'
 import { assert } from '../base/assert.ts'
@@ -145,8 +146,19 @@ class RealDisk implements Disk {
   }
 }
 
+/** Bytes of a write: source[start, end) at `position`. */
+interface Piece {
+  readonly point: FaultPoint
+  readonly source: Uint8Array
+  readonly start: number
+  readonly end: number
+  readonly position: number
+}
+
 class RealFile implements DiskFile {
   readonly path: string
+  /** Direct descriptors that were refused: closed with the file, because a write may be under way through one. */
+  readonly #refused: number[] = []
   #descriptor: number
   #isDirect: boolean
   readonly #openPoint: FaultPoint
@@ -182,10 +194,38 @@ class RealFile implements DiskFile {
   }
 
   write(point: FaultPoint, source: Uint8Array, start: number, end: number, position: number): void {
+    const fault = this.#strikeWrite(point, source, start, end, position)
+    if (fault === null) this.#writeFully(point, source, start, end, position)
+    else this.#writeUnder(fault, { point, source, start, end, position })
+  }
+
+  async writeLater(point: FaultPoint, source: Uint8Array, start: number, end: number, position: number): Promise<void> {
+    const fault = this.#strikeWrite(point, source, start, end, position)
+    if (fault !== null) return this.#writeUnder(fault, { point, source, start, end, position })
+    const taken = await this.#writeOnce({ point, source, start, end, position })
+    // Rare: a disk that fills up took part of it, or refuses direct access. The rest is done where that is dealt with.
+    if (taken < end - start) this.#writeFully(point, source, start + taken, end, position + taken)
+  }
+
+  #strikeWrite(point: FaultPoint, source: Uint8Array, start: number, end: number, position: number): Fault | null {
     assert(start >= 0 && start <= end && end <= source.length, 'write outside of its source')
     if (this.#isDirect) assertDirect(source, start, end - start, position)
-    const fault = this.#strike(point)
-    if (fault === null) return this.#writeFully(point, source, start, end, position)
+    return this.#strike(point)
+  }
+
+  /** One call off this thread. @returns bytes taken, whole blocks of a direct file; 0 if direct access is refused. */
+  #writeOnce({ point, source, start, end, position }: Piece): Promise<number> {
+    const isDirect = this.#isDirect
+    return new Promise((resolve, reject) => {
+      write(this.#open(), source, start, end - start, position, (error, count) => {
+        if (error === null) resolve(isDirect ? count - (count % DIRECT_BLOCK_BYTES) : count)
+        else if (isDirect && isDirectRefusal(error)) resolve(0)
+        else reject(toDiskError(error, point, this.path))
+      })
+    })
+  }
+
+  #writeUnder(fault: Fault, { point, source, start, end, position }: Piece): void {
     const middle = halfWay(start, end, this.#isDirect)
     if (fault.kind === 'short' || fault.kind === 'short-kill') this.#writeFully(point, source, start, middle, position)
     if (fault.kind === 'kill-after') this.#writeFully(point, source, start, end, position)
@@ -221,7 +261,7 @@ class RealFile implements DiskFile {
   close(): void {
     const descriptor = this.#open()
     this.#descriptor = -1
-    translated(this.#openPoint, this.path, () => closeSync(descriptor))
+    for (const each of [descriptor, ...this.#refused]) translated(this.#openPoint, this.path, () => closeSync(each))
   }
 
   #open(): number {
@@ -270,7 +310,7 @@ class RealFile implements DiskFile {
       closeSync(buffered)
       throw new DiskError('EINVAL', point, `direct access to ${this.path} is refused, and the file was moved`, cause)
     }
-    closeSync(this.#open())
+    this.#refused.push(this.#open())
     this.#descriptor = buffered
     this.#isDirect = false
   }

@@ -54,6 +54,10 @@ export class SimulatedOpenFile implements DiskFile {
     if ('code' in fault) throw faultError(fault.code, point, this.path)
   }
 
+  writeLater(point: FaultPoint, source: Uint8Array, start: number, end: number, position: number): Promise<void> {
+    return Promise.resolve().then(() => this.write(point, source, start, end, position))
+  }
+
   sync(point: FaultPoint): void {
     const fault = this.#strike(point)
     if (fault !== null && 'code' in fault) {

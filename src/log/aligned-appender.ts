@@ -9,6 +9,9 @@
  * Invariants: a committed byte never changes. The block in which committed bytes end (▒) is read first and written
  * again with the same bytes, so it does not matter which of its sectors a power cut leaves as they were. Behind
  * `position` the file may hold anything: zeros up to the end of the block, and what an interrupted append left there.
+ *
+ * With a second staging, and if told to, a full one is written off this thread while the other fills; where both are
+ * full, one is written here. No file is closed, and no append begun, before what is under way has landed: `landed`.
  */
 import { assert } from '../base/assert.ts'
 import { copyBytes } from '../base/copy.ts'
@@ -22,25 +25,49 @@ export interface AppenderPoints {
   readonly write: FaultPoint
 }
 
+/** How a file is gone on with. */
+export interface AppendStart {
+  /** What the file holds behind its last whole block, if that is known; else it is read. Borrowed until return. */
+  readonly tail?: Buffer | null
+  /** True: written off this thread where that saves a wait; ended by finishLater. */
+  readonly isLater?: boolean
+}
+
 interface OpenAppend {
   readonly file: DiskFile
   readonly points: AppenderPoints
   readonly committedBytes: number
+  readonly isLater: boolean
 }
 
 export class AlignedAppender {
-  readonly #staging: Buffer
+  #staging: Buffer
+  /** The other staging; null: it is being written, or there is none. */
+  #spare: Buffer | null
   #open: OpenAppend | null = null
   /** Where in the file the staging begins; a whole block. */
   #stagingAt = 0
   /** Bytes in the staging that are to be written. */
   #filled = 0
+  /** Writes under way off this thread; never rejects. */
+  #flight: Promise<void> | null = null
+  /** What the disk said to one of them. */
+  #refusal: Error | null = null
 
-  /** @param staging aligned (alignedBuffer) and of whole blocks; belongs to the appender. Its length is that of a write. */
-  constructor(staging: Buffer) {
-    const isWhole = staging.length > 0 && staging.length % DIRECT_BLOCK_BYTES === 0
-    assert(isWhole && isAligned(staging, 0), 'the staging is aligned and of whole blocks')
+  /** @param stagings one or two, aligned (alignedBuffer), of whole blocks and one length, which is that of a write; they belong to the appender. */
+  constructor(...stagings: readonly [Buffer, Buffer?]) {
+    const [staging, spare = null] = stagings
+    for (const each of spare === null ? [staging] : [staging, spare]) {
+      const isWhole = each.length > 0 && each.length % DIRECT_BLOCK_BYTES === 0
+      assert(isWhole && isAligned(each, 0), 'a staging is aligned and of whole blocks')
+    }
     this.#staging = staging
+    this.#spare = spare
+  }
+
+  /** Resolves when no write is under way; null: none is. Never rejects. */
+  get landed(): Promise<void> | null {
+    return this.#flight
   }
 
   /** Bytes from the start of the file: where the next byte goes. Not known after an error. */
@@ -55,12 +82,17 @@ export class AlignedAppender {
    *
    * @throws DiskError; EIO also if the file ends before its committed length. Nothing is written.
    */
-  begin(file: DiskFile, points: AppenderPoints, committedBytes: number): void {
+  begin(file: DiskFile, points: AppenderPoints, committedBytes: number, start: AppendStart = {}): void {
+    assert(this.#flight === null, 'one append at a time')
     assert(Number.isSafeInteger(committedBytes) && committedBytes >= 0, 'a committed length is a whole number')
     this.#open = null
     const partial = committedBytes % DIRECT_BLOCK_BYTES
     const stagingAt = committedBytes - partial
-    if (partial > 0) {
+    const { tail = null, isLater = false } = start
+    if (partial > 0 && tail !== null) {
+      assert(tail.length === partial, 'a tail is what lies behind the last whole block')
+      copyBytes(tail, 0, partial, this.#staging, 0)
+    } else if (partial > 0) {
       const count = file.read(points.read, this.#staging, 0, DIRECT_BLOCK_BYTES, stagingAt)
       if (count < partial) {
         throw new DiskError('EIO', points.read, `${file.path} ends before its committed length, ${committedBytes}`)
@@ -68,7 +100,13 @@ export class AlignedAppender {
     }
     this.#stagingAt = stagingAt
     this.#filled = partial
-    this.#open = { file, points, committedBytes }
+    this.#refusal = null
+    this.#open = { file, points, committedBytes, isLater }
+  }
+
+  /** A copy of what lies behind the last whole block: the next append may begin with it. Before finish. */
+  copyTail(): Buffer {
+    return Buffer.from(this.#staging.subarray(this.#filled - (this.position % DIRECT_BLOCK_BYTES), this.#filled))
   }
 
   /**
@@ -94,7 +132,7 @@ export class AlignedAppender {
    * @returns the true length: `position`. The file is at least as long.
    */
   finish(): number {
-    assert(this.#open !== null, 'an append was begun')
+    assert(this.#open !== null && this.#flight === null, 'an append was begun, and nothing is under way')
     const { position } = this
     // If nothing was appended, the last block is as it should be already.
     if (position > this.#open.committedBytes && this.#filled > 0) this.#flush()
@@ -102,16 +140,71 @@ export class AlignedAppender {
     return position
   }
 
+  /**
+   * As finish, off this thread: `landed` until it has ended. The caller syncs, closes or cuts the file only then.
+   * @fails DiskError, as append
+   */
+  finishLater(): Promise<void> {
+    const ended = this.#end()
+    const flight: Promise<void> = ended.then(
+      () => this.#land(flight),
+      // The caller is told of it.
+      () => this.#land(flight)
+    )
+    this.#flight = flight
+    return ended
+  }
+
+  async #end(): Promise<void> {
+    const open = this.#open
+    assert(open !== null, 'an append was begun')
+    const isDue = this.position > open.committedBytes && this.#filled > 0
+    this.#open = null
+    await this.#flight
+    if (this.#refusal !== null) throw this.#refusal
+    if (isDue) await open.file.writeLater(open.points.write, this.#staging, 0, this.#pad(), this.#stagingAt)
+  }
+
   /** Writes the staging up to the end of its last block. An error ends the append: what was staged may be lost. */
   #flush(): void {
     const open = this.#open
     assert(open !== null, 'an append was begun')
+    const end = this.#pad()
+    const at = this.#stagingAt
+    this.#open = null
+    if (this.#refusal !== null) throw this.#refusal
+    if (open.isLater && this.#spare !== null) this.#launch(open, this.#spare, end)
+    else open.file.write(open.points.write, this.#staging, 0, end, at)
+    this.#open = open
+    this.#stagingAt = at + end
+    this.#filled = 0
+  }
+
+  /** Writes the staging off this thread; the spare one is filled meanwhile. */
+  #launch({ file, points }: OpenAppend, spare: Buffer, end: number): void {
+    const staging = this.#staging
+    this.#staging = spare
+    this.#spare = null
+    const flight: Promise<void> = file
+      .writeLater(points.write, staging, 0, end, this.#stagingAt)
+      .catch((refusal: Error) => {
+        this.#refusal = refusal
+      })
+      .then(() => {
+        this.#spare = staging
+        this.#land(flight)
+      })
+    this.#flight = flight
+  }
+
+  #land(flight: Promise<void>): void {
+    if (this.#flight === flight) this.#flight = null
+  }
+
+  /** Zeros up to the end of the last block. @returns that end. */
+  #pad(): number {
     const end = Math.ceil(this.#filled / DIRECT_BLOCK_BYTES) * DIRECT_BLOCK_BYTES
     this.#staging.fill(0, this.#filled, end)
-    this.#open = null
-    open.file.write(open.points.write, this.#staging, 0, end, this.#stagingAt)
-    this.#open = open
-    this.#stagingAt += end
-    this.#filled = 0
+    return end
   }
 }

@@ -115,6 +115,16 @@ export class InterruptibleDisk implements Disk {
   #file(opened: DiskFile): DiskFile {
     let inner = opened
     const { path } = inner
+    const writeNow: DiskFile['write'] = (point, source, start, end, position) => {
+      const write = (): void => inner.write(point, source, start, end, position)
+      const short = (): void => inner.write(point, source, start, halfWay(start, end, inner.isDirect), position)
+      const buffered = (): void => {
+        inner.close()
+        inner = this.#inner.open(point, path)
+        write()
+      }
+      this.#step(point, path, write, inner.isDirect ? { short, buffered } : { short })
+    }
     return {
       path,
       get isDirect() {
@@ -124,16 +134,8 @@ export class InterruptibleDisk implements Disk {
         this.#refuseIfStopped()
         return inner.read(point, target, targetStart, length, position)
       },
-      write: (point, source, start, end, position) => {
-        const write = (): void => inner.write(point, source, start, end, position)
-        const short = (): void => inner.write(point, source, start, halfWay(start, end, inner.isDirect), position)
-        const buffered = (): void => {
-          inner.close()
-          inner = this.#inner.open(point, path)
-          write()
-        }
-        this.#step(point, path, write, inner.isDirect ? { short, buffered } : { short })
-      },
+      write: writeNow,
+      writeLater: (...piece) => Promise.resolve().then(() => writeNow(...piece)),
       sync: point =>
         this.#step(point, path, () => {
           if (!this.#ignoredSyncs.has(point)) inner.sync(point)

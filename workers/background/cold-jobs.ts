@@ -20,7 +20,7 @@ import { createRealDisk } from '../../src/disk/real-disk.ts'
 import { prepareColdSegment, removeOutgoing, type OutgoingSegment } from '../../src/log/cold-files.ts'
 import { DamagedSegment } from '../../src/log/compaction/segment-source.ts'
 import type { ManifestPartition, ManifestSegment } from '../../src/log/manifest.ts'
-import { SettleMemory } from '../../src/log/settle/output.ts'
+import { SettleMemory } from '../../src/log/settle/settle-memory.ts'
 import { packMessage, unpackMessage } from '../../src/wire/msgpack.ts'
 import { COLD_CACHE_DIRECTORY, cachedPath } from '../../src/wire/shard/cold.ts'
 

@@ -5,7 +5,7 @@ import { createRealDisk } from '../../src/disk/real-disk.ts'
 import { compactPartition, type PartitionResult } from '../../src/log/compaction/partition-job.ts'
 import { DamagedSegment } from '../../src/log/compaction/segment-source.ts'
 import type { ManifestPartition } from '../../src/log/manifest.ts'
-import { SettleMemory } from '../../src/log/settle/output.ts'
+import { SettleMemory } from '../../src/log/settle/settle-memory.ts'
 import { packMessage, unpackMessage } from '../../src/wire/msgpack.ts'
 
 /** Of this thread, used for job after job. */

@@ -12,7 +12,7 @@ import { createRealDisk } from '../../src/disk/real-disk.ts'
 import { changePlacement } from '../../src/log/placement-change.ts'
 import { removeEpoch } from '../../src/log/placement-removal.ts'
 import { placeOfHandle } from '../../src/log/settle/handle-place.ts'
-import { SettleMemory } from '../../src/log/settle/output.ts'
+import { SettleMemory } from '../../src/log/settle/settle-memory.ts'
 import { BrokerError } from '../../src/model/errors.ts'
 import {
   writePlacementProgress,

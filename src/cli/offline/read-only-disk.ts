@@ -34,6 +34,7 @@ function readOnlyFile(file: DiskFile): DiskFile {
     sizeBytes: () => file.sizeBytes(),
     close: () => file.close(),
     write: refuse,
+    writeLater: refuse,
     sync: refuse,
     syncLater: refuse,
     truncate: refuse

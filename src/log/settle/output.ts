@@ -5,30 +5,16 @@
  */
 import { dirname } from 'node:path'
 import { assert } from '../../base/assert.ts'
-import { alignedBuffer } from '../../disk/aligned-memory.ts'
 import { DiskError, type Disk, type DiskFile } from '../../disk/disk.ts'
-import { AlignedAppender, type AppenderPoints } from '../aligned-appender.ts'
+import type { AlignedAppender, AppenderPoints } from '../aligned-appender.ts'
 import { packPath } from '../segment-files.ts'
 import { packDirectory, type ShardOfEpoch } from '../shard-place.ts'
+import type { SettleMemory } from './settle-memory.ts'
 
-/** Of one write that bypasses the page cache (measured: 512 KiB to 1 MiB). */
-const STAGING_BYTES = 1024 * 1024
 /** Pack files kept open while a job reads them: an extent lies in a few of the newest. */
 const OPEN_PACKS_MAX = 16
 const segmentPoints: AppenderPoints = { read: 'segment.read', write: 'segment.write' }
 const packPoints: AppenderPoints = { read: 'pack.read', write: 'pack.write' }
-
-/** Memory of a settler, used for job after job: two stagings. */
-export class SettleMemory {
-  readonly log: AlignedAppender
-  readonly pack: AlignedAppender
-
-  /** @param stagingBytes of whole blocks: the length of a write. */
-  constructor(stagingBytes = STAGING_BYTES) {
-    this.log = new AlignedAppender(alignedBuffer(stagingBytes))
-    this.pack = new AlignedAppender(alignedBuffer(stagingBytes))
-  }
-}
 
 /** What a job waits for before it goes on; undefined: nothing, it only gives others a turn. */
 export type SettleStep = Promise<void> | undefined
@@ -42,6 +28,13 @@ export interface OutputPlace {
   readonly syncsLater?: boolean
 }
 
+/** The log that is being written: its path from the data directory, and the appender that is its own meanwhile. */
+interface WrittenLog {
+  readonly path: string
+  readonly file: DiskFile
+  readonly appender: AlignedAppender
+}
+
 export class SettleOutput {
   readonly #disk: Disk
   readonly #dataDirectory: string
@@ -50,7 +43,7 @@ export class SettleOutput {
   /** Number of the job's pack file. */
   readonly pack: number
   #packFile: DiskFile | null = null
-  #logFile: DiskFile | null = null
+  #log: WrittenLog | null = null
   /** Pack files that are read, oldest first. */
   readonly #packs = new Map<number, DiskFile>()
   /** Paths made by this job, to be taken away if it fails. */
@@ -96,50 +89,79 @@ export class SettleOutput {
 
   /** Begins to write a segment's `.log` behind its committed bytes; 0: it is new. @param path relative to the data directory. */
   beginLog(path: string, committedBytes: number): void {
-    assert(this.#logFile === null, 'one log at a time')
-    this.#logFile =
+    assert(this.#log === null, 'one log at a time')
+    const file =
       committedBytes === 0
         ? this.#create('segment.create', path, dirname(path))
         : this.#disk.openDirect('segment.open', this.#absolute(path))
-    this.#memory.log.begin(this.#logFile, segmentPoints, committedBytes)
+    const appender = this.#memory.takeLog()
+    this.#log = { path, file, appender }
+    const tail = this.#memory.tails.take(this.#disk, path, committedBytes)
+    appender.begin(file, segmentPoints, committedBytes, { tail, isLater: this.#syncsLater })
+  }
+
+  /** Before beginLog: waits until there is memory for another log. */
+  *awaitMemory(): Generator<SettleStep, void, undefined> {
+    for (let wait = this.#memory.busy; wait !== null; wait = this.#memory.busy) yield wait
   }
 
   /** Where the next byte of the log goes. */
   get logPosition(): number {
-    return this.#memory.log.position
+    return this.#writing().appender.position
   }
 
   appendLog(source: Buffer, start: number, end: number): void {
-    this.#memory.log.append(source, start, end)
+    this.#writing().appender.append(source, start, end)
     this.writtenBytes += end - start
   }
 
   /** Ends the log, synced. @param cuts it gets no more bytes: its file ends where they do. */
   endLog(cuts: boolean): void {
-    const file = this.#logFile
-    assert(file !== null, 'a log was begun')
-    const length = this.#memory.log.finish()
-    if (!file.isDirect) this.isDirect = false
-    if (cuts) file.truncate('segment.truncate', length)
-    this.#logFile = null
+    const { path, file, appender } = this.#writing()
+    const length = appender.position
+    const tail = appender.copyTail()
+    if (!cuts) this.#memory.tails.keep(this.#disk, path, length, tail)
+    const cut = (): void => {
+      if (!file.isDirect) this.isDirect = false
+      if (cuts) file.truncate('segment.truncate', length)
+    }
+    if (this.#syncsLater) {
+      this.#log = null
+      this.#closeLater(
+        file,
+        appender.finishLater().then(() => {
+          cut()
+          return file.syncLater('segment.sync')
+        })
+      )
+      return
+    }
+    appender.finish()
+    cut()
+    this.#log = null
     this.#sync(file, 'segment.sync')
+  }
+
+  #writing(): WrittenLog {
+    assert(this.#log !== null, 'a log was begun')
+    return this.#log
   }
 
   /** Syncs and closes a file: here, or off this thread. */
   #sync(file: DiskFile, point: 'segment.sync' | 'quarantine.sync'): void {
-    if (!this.#syncsLater) {
-      try {
-        file.sync(point)
-      } finally {
-        file.close()
-      }
-      return
+    if (this.#syncsLater) return this.#closeLater(file, file.syncLater(point))
+    try {
+      file.sync(point)
+    } finally {
+      file.close()
     }
+  }
+
+  #closeLater(file: DiskFile, synced: Promise<void>): void {
     const end = (failure: Error | null): void => {
       this.#failure ??= failure
       file.close()
     }
-    const synced = file.syncLater(point)
     this.#syncs.push(
       synced.then(
         () => end(null),
@@ -158,9 +180,9 @@ export class SettleOutput {
 
   /** Takes the log away that was begun new and got no byte. */
   dropLog(): void {
-    const file = this.#logFile
-    assert(file !== null && this.#memory.log.position === 0, 'an empty log was begun')
-    this.#logFile = null
+    const { file, appender } = this.#writing()
+    assert(appender.position === 0, 'an empty log was begun')
+    this.#log = null
     file.close()
     this.#disk.remove('segment.remove', file.path)
     this.#made.splice(this.#made.indexOf(file.path), 1)
@@ -207,7 +229,7 @@ export class SettleOutput {
 
   /** All that was written is durable on return, names included. */
   finish(): void {
-    assert(this.#logFile === null && this.#syncs.length === 0, 'all logs were ended and are synced')
+    assert(this.#log === null && this.#syncs.length === 0, 'all logs were ended and are synced')
     if (this.#packFile !== null) {
       this.#memory.pack.finish()
       if (!this.#packFile.isDirect) this.isDirect = false
@@ -231,8 +253,17 @@ export class SettleOutput {
       }
     }
     attempt(() => this.#closePacks(0))
-    for (const file of [this.#logFile, this.#packFile]) if (file !== null) attempt(() => file.close())
-    this.#logFile = null
+    this.#memory.tails.clear()
+    const log = this.#log
+    if (log !== null) {
+      // Never closed under a write: its number could name another file by then.
+      const { landed } = log.appender
+      if (landed === null) attempt(() => log.file.close())
+      else void landed.then(() => log.file.close())
+    }
+    const pack = this.#packFile
+    if (pack !== null) attempt(() => pack.close())
+    this.#log = null
     this.#packFile = null
     for (const path of this.#made) attempt(() => this.#disk.remove('segment.remove', path))
     return refused

@@ -87,6 +87,7 @@ export class SegmentWriter {
     const packed = segment.extents.filter(({ pack }) => pack !== 0)
     const committed = old.reduce((sum, extent) => Math.max(sum, extent.position + extent.bytes), 0)
     this.#builder.reset()
+    yield* output.awaitMemory()
     output.beginLog(segmentPath(draft.directory, segment, '.log'), committed)
     const append = (bytes: Buffer, start: number, end: number): void => output.appendLog(bytes, start, end)
     const added: NewExtent[] = []

@@ -14,7 +14,7 @@ import { commitManifest, loadManifest } from '../manifest-file.ts'
 import type { Manifest } from '../manifest.ts'
 import type { SealedSlot } from '../sealed-slots.ts'
 import { ShardLog, type ShardLogOptions } from '../shard-log.ts'
-import type { SettleMemory } from './output.ts'
+import type { SettleMemory } from './settle-memory.ts'
 import { removeDue } from './removals.ts'
 import { settle, type HandlePlace } from './settle.ts'
 

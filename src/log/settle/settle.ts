@@ -6,11 +6,12 @@
 import { DiskError, type Disk } from '../../disk/disk.ts'
 import { commitManifest } from '../manifest-file.ts'
 import type { Manifest, ManifestPartition } from '../manifest.ts'
-import { SettleOutput, type SettleMemory, type SettleStep } from './output.ts'
+import { SettleOutput, type SettleStep } from './output.ts'
 import { PartitionDraft } from './partition-draft.ts'
 import { planSettle, type SettlePlan, type SlotToSettle } from './plan.ts'
 import { removalsAfter, unusedFiles } from './removals.ts'
 import { RunReader } from './run-reader.ts'
+import type { SettleMemory } from './settle-memory.ts'
 import { SegmentWriter, type SegmentSizes } from './segment-writer.ts'
 
 /** Files synced at once: as many as a pool of four threads keeps busy. */
@@ -72,6 +73,7 @@ export function* settle(
   manifest: Manifest,
   job: SettleJob
 ): Generator<SettleStep, SettleResult, undefined> {
+  for (let wait = place.memory.landed; wait !== null; wait = place.memory.landed) yield wait
   const { settledSequence } = manifest
   const slots = job.slots.filter(({ sequence }) => sequence > settledSequence)
   const plan = planSettle(place.disk, place.journalDirectory, settledSequence, slots)

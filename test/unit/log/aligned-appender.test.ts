@@ -308,6 +308,7 @@ function readingZeros(file: DiskFile): DiskFile {
       return length
     },
     write: (point, source, start, end, position) => file.write(point, source, start, end, position),
+    writeLater: (point, source, start, end, position) => file.writeLater(point, source, start, end, position),
     sync: point => file.sync(point),
     syncLater: () => Promise.resolve(),
     sizeBytes: () => file.sizeBytes(),

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { SimulatedDisk } from '../../../src/disk/simulated-disk.ts'
 import { loadManifest } from '../../../src/log/manifest-file.ts'
-import { SettleMemory } from '../../../src/log/settle/output.ts'
+import { SettleMemory } from '../../../src/log/settle/settle-memory.ts'
 import { settleAll, type SettleAllOptions, type SettleAllResult } from '../../../src/log/settle/settle-all.ts'
 import type { ShardLog } from '../../../src/log/shard-log.ts'
 import {
