@@ -26,8 +26,8 @@ const MB = 1_000_000
 /** Idle: less than this share of a core over one look. */
 const IDLE_CORES = 0.05
 const IDLE_LOOK_MS = 1000
-/** Settling begins a second after the last write, so the first looks may be quiet too early. */
-const IDLE_LOOKS = 4
+/** Settling begins a second after the last write, and memory is given back after five quiet ones. */
+const IDLE_LOOKS = 10
 const IDLE_TIMEOUT_MS = 120_000
 const topic = 'bench'
 const compactedTopic = 'bench-compacted'

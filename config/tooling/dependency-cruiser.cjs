@@ -32,6 +32,8 @@ const layers = {
     'workers/store/schema\\.ts'
   ],
   'src/server\\.ts': ['src'],
+  // Parts of the composition root, one per theme.
+  'src/composition': ['src'],
   // Part of the composition: it ties store, catalog and thread together.
   'src/placement\\.ts': [...below, 'src/control', 'src/store', 'src/shards'],
   'src/main\\.ts': ['src/cli'],

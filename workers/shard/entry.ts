@@ -5,6 +5,7 @@
 import { randomBytes } from 'node:crypto'
 import { workerData } from 'node:worker_threads'
 import { systemClock } from '../../src/base/clock.ts'
+import { IdleMemory, openHeap } from '../../src/base/idle-memory.ts'
 import { parseFaultPlan } from '../../src/disk/fault-plan.ts'
 import { createRealDisk } from '../../src/disk/real-disk.ts'
 import { ShardLog } from '../../src/log/shard-log.ts'
@@ -95,6 +96,7 @@ function runShard(start: ShardStart): void {
     coldWaits,
     replies,
     counters,
+    idleMemory: new IdleMemory(openHeap(), monotonicMs()),
     slotBytes: start.slotBytes,
     fillAheadBytes: start.fillAheadBytes,
     budgetBytes: start.settling.budgetBytes,

@@ -5,6 +5,8 @@
  *   → nothing left? wait on the bell value read first, until the nearest deadline
  */
 import { assert } from '../../src/base/assert.ts'
+import type { IdleMemory } from '../../src/base/idle-memory.ts'
+
 import type { ShardLog } from '../../src/log/shard-log.ts'
 import type { Bell, Doorbell } from '../../src/ring/bell.ts'
 import type { RingConsumer } from '../../src/ring/spsc-ring.ts'
@@ -40,6 +42,7 @@ export interface LoopParts {
   readonly coldWaits: ColdWaits
   readonly replies: ReplyWriter
   readonly counters: Float64Array
+  readonly idleMemory: IdleMemory
   /** Slots of this size are kept filled ahead, up to fillAheadBytes. */
   readonly slotBytes: number
   readonly fillAheadBytes: number
@@ -64,7 +67,7 @@ export class ShardLoop {
 
   /** Runs until it is told to stop. @throws ShardPoisoned, BugError: the thread ends and is started again. */
   run(): void {
-    const { bell, control, group, settling, reads, replies, counters, doorbell, monotonicMs } = this.#parts
+    const { bell, control, group, settling, reads, replies, counters, doorbell, idleMemory, monotonicMs } = this.#parts
     const onRoom = (): void => void doorbell.ring()
     for (;;) {
       const rung = bell.read()
@@ -80,7 +83,11 @@ export class ShardLoop {
       this.#reportSlots()
       this.#askForSlots()
       replies.flush()
-      if (hadGroup || hasReads) continue
+      if (hadGroup || hasReads) {
+        idleMemory.noteWork(monotonicMs())
+        continue
+      }
+      idleMemory.turn(monotonicMs())
       counters[counterIndex.waits]! += 1
       bell.wait(rung, this.#sleepMs())
     }
@@ -88,8 +95,9 @@ export class ShardLoop {
 
   /** Until the nearest deadline. */
   #sleepMs(): number {
-    const { group, settling, cleaning, coldWaits, monotonicMs } = this.#parts
-    const dueMs = Math.min(group.syncDueMs, settling.dueMs, cleaning.dueMs, coldWaits.dueMs) - monotonicMs()
+    const { group, settling, cleaning, coldWaits, idleMemory, monotonicMs } = this.#parts
+    const settleMs = Math.min(group.syncDueMs, settling.dueMs)
+    const dueMs = Math.min(settleMs, cleaning.dueMs, coldWaits.dueMs, idleMemory.dueMs) - monotonicMs()
     const { holdMs } = settling
     return Math.max(0, Math.min(SLEEP_MS_MAX, dueMs, holdMs > 0 ? holdMs : SLEEP_MS_MAX))
   }

@@ -1,0 +1,57 @@
+/** What clients connect to, and the threads that take work off it. Main thread. */
+import { availableParallelism } from 'node:os'
+import type { BackgroundJobs } from '../background/jobs.ts'
+import { BackgroundPool } from '../background/pool.ts'
+import { ByteBudget } from '../base/byte-budget.ts'
+import type { Logger } from '../base/logger.ts'
+import type { LocalBroker } from '../broker/broker.ts'
+import type { Settings } from '../config/settings.ts'
+import { createEs01Gateway, type Es01Gateway } from '../gateway/es01/gateway.ts'
+import { createHttpGateway, type HttpGateway } from '../gateway/http/gateway.ts'
+import { limits } from '../model/limits.ts'
+
+/** What is already running, newest last: taken down in reverse when a later part does not start. */
+export type Undo = () => Promise<void>
+
+export interface Listening {
+  readonly http: HttpGateway
+  readonly es01: Es01Gateway | null
+  readonly background: BackgroundPool<BackgroundJobs>
+  readonly httpAddress: string
+  readonly binaryAddress: string | null
+}
+
+export async function listen(
+  settings: Settings,
+  logger: Logger,
+  broker: LocalBroker,
+  undo: Undo[]
+): Promise<Listening> {
+  const requestBudget = new ByteBudget(settings.requestMemoryBytes)
+  const replyBudget = new ByteBudget(settings.replyMemoryBytes)
+  const shared = { broker, settings, logger, requestBudget, replyBudget }
+  const background = buildBackground(logger)
+  undo.push(() => background.close())
+  const offload = { pool: background, bodyBytesMin: limits.offloadedBodyBytesMin }
+  const http = await createHttpGateway({ ...shared, engine: settings.httpEngine, offload })
+  if (http.engineNote !== null)
+    logger.warn({ cause: http.engineNote }, 'HTTP runs on node:http: uWebSockets.js did not load')
+  const httpAt = await http.listen()
+  undo.push(() => http.stop(0))
+  const httpAddress = showAddress(httpAt)
+  if (settings.bindBinary === null) return { http, es01: null, background, httpAddress, binaryAddress: null }
+  const es01 = createEs01Gateway(shared)
+  const es01At = await es01.listen()
+  undo.push(() => es01.stop(0))
+  return { http, es01, background, httpAddress, binaryAddress: showAddress(es01At) }
+}
+
+/** As many threads as there are cores beside the main thread: they compete with the shards only while they have jobs. */
+export function buildBackground(logger: Logger): BackgroundPool<BackgroundJobs> {
+  const { backgroundJobsMax: jobsMax } = limits
+  return new BackgroundPool({ threadsMax: Math.max(1, availableParallelism() - 1), jobsMax, logger })
+}
+
+export function showAddress({ host, port }: { host: string; port: number }): string {
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
+}
