@@ -243,6 +243,7 @@ export class GroupEncoder {
   #leaveLogs(): void {
     for (let i = 0; i < this.#logs.length; i++) {
       const log = this.#logs[i] as PartitionLog
+      assert(log.encodedEnd === log.nextOffset, 'every offset that was given lies in a run')
       log.capture(this.#states, i * STAGED_NUMBERS, this.receiveMs)
       log.groupPlace = NONE
     }
@@ -296,6 +297,8 @@ export class GroupEncoder {
       batch = this.#batchNext[batch] as number
     } while (batch !== NONE && this.#batchRolls[batch] !== 1)
     entry.nextOffset = entry.baseOffset + entry.recordCount
+    assert(entry.baseOffset === log.encodedEnd, 'a run begins where the one before it ends')
+    log.encodedEnd = entry.nextOffset
     entry.bytes = position - at
     entry.checksum = checksum
     entry.producers = this.#producers.take(logIndex, entry.nextOffset)

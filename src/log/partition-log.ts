@@ -64,6 +64,8 @@ export class PartitionLog {
   highWatermark = 0
   /** Next offset to give, the group being gathered included. */
   nextOffset = 0
+  /** End of what is encoded: the base offset of the next run that is written (W4). */
+  encodedEnd = 0
   /** What it had before its first run is not there: true of deleted topics only. */
   isBeheaded = false
   /** Epoch of what is written now. */
@@ -191,6 +193,7 @@ export class PartitionLog {
       staged.lastReceiveMs = receiveMs
       this.#gathers = false
     }
+    this.encodedEnd = this.nextOffset
     state[at] = this.nextOffset
     state[at + 1] = staged.writtenBytes
     state[at + 2] = staged.sealedEnd
@@ -217,6 +220,7 @@ export class PartitionLog {
   /** The group was not written: as if it had never been gathered. */
   rollback(): void {
     this.nextOffset = this.highWatermark
+    this.encodedEnd = this.highWatermark
     this.#staged.assign(this.#active)
     this.#sealed.truncate(this.#active.sealedEnd)
     this.#gathers = false

@@ -115,23 +115,6 @@ describe('a group', () => {
     assert.deepEqual(append(log, request('f')), [3])
   })
 
-  it('that gives other offsets than are next keeps the shard down when it is found', () => {
-    // Two journals with the same salt; the second group of one behind the first group of the other.
-    const image = (...first: string[]): Map<string, Buffer> => {
-      const disk = new SimulatedDisk()
-      const log = start(disk)
-      for (const value of first) gather(log, [request(value)])
-      append(log)
-      append(log, request('second'))
-      return new Map(takeImage(disk))
-    }
-    const long = image('a', 'b')
-    const short = image('a')
-    assert.equal(valuesOf(start(diskOf(long))).length, 3)
-    short.get('0001.slot')?.copy(long.get('0001.slot') ?? Buffer.alloc(0), 12288, 12288, 16384)
-    assert.throws(() => start(diskOf(long)), notReady(/gives partition handle 1 offset 1 where 2 is next/))
-  })
-
   it('larger than a slot gets a slot of its own', () => {
     let disk = new SimulatedDisk()
     const log = start(disk)
