@@ -1,6 +1,6 @@
 /** Retention and compaction of a running broker, over HTTP: what goes, what stays, and that it stays gone. */
 import assert from 'node:assert/strict'
-import { existsSync, readdirSync } from 'node:fs'
+import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import { connect } from 'node:net'
 import { DatabaseSync } from 'node:sqlite'
 import type { TestContext } from 'node:test'
@@ -19,6 +19,12 @@ async function restarted(t: TestContext, broker: TestBroker): Promise<HttpApi> {
   await broker.stop()
   const { dataDir } = broker
   return new HttpApi((await startBroker(t, { dataDir, flags })).url)
+}
+
+/** What the manifests of all shards say: another text after each commit. */
+function manifestsOf(dataDir: string): string {
+  const paths = readdirSync(`${dataDir}/journal`).map(shard => `${dataDir}/journal/${shard}/manifest`)
+  return paths.map(path => (existsSync(path) ? readFileSync(path, 'latin1') : '')).join()
 }
 
 function numbersOf(records: readonly { value: string }[]): number[] {
@@ -155,12 +161,13 @@ onBothEngines(
 )
 
 onBothEngines(
-  'below the disk reserve produce gets 507 and writes nothing; reads, changes and cleaning go on',
+  'below the disk reserve produce gets 507 and writes nothing; reads, changes, cleaning and settling go on',
   async (t, api, broker) => {
     await api.createTopic('events', 1, { segment_bytes: 1000, retention_bytes: 2000 })
     await fill(api, 'events', 0, 30)
     await broker.stop()
     const { dataDir } = broker
+    const before = manifestsOf(dataDir)
     // More than any disk has free.
     const reserved = { ...flags, '--disk-reserve-bytes': '1TiB' }
     const full = new HttpApi((await startBroker(t, { dataDir, flags: reserved })).url)
@@ -171,6 +178,7 @@ onBothEngines(
     assert.equal((await full.post('/admin/run-retention', '')).status, 204)
     const partition = (await full.describe('events')).partitions[0]
     assert.ok(partition !== undefined && partition.start_offset > 0 && partition.end_offset === 30)
+    await waitFor('a settle job to commit', () => manifestsOf(dataDir) !== before)
     await full.createTopic('more', 1)
     assert.equal((await full.call('DELETE', '/topics/more')).status, 200)
   },

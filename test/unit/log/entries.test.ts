@@ -1,6 +1,6 @@
 /**
- * Directory entries that have their place in format 1 though this version writes none: moves of a start offset and
- * producer runs. They are read, kept through copies and footers, and never lost.
+ * Directory entries beside those of records: moves of a start offset, and producer runs. They are read, kept through
+ * copies and footers, and never lost (W5, W7).
  */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'

@@ -107,6 +107,14 @@ describe('a settle job that the disk refuses', () => {
     })
   }
 
+  it('bypasses the page cache wherever the file system lets it', () => {
+    const disk = new SimulatedDisk()
+    const log = filled(disk)
+    const result = settleAll(disk, log, { sizes: settledSizes })
+    assert.equal(result.isDirect, true)
+    assert.deepEqual(new Set(filesOf(disk).map(path => path.split('.').at(-1))).has('pack'), true)
+  })
+
   it('goes on buffered where files cannot bypass the page cache', () => {
     for (const point of ['segment.create', 'pack.create', 'segment.write', 'pack.write'] as const) {
       const disk = new SimulatedDisk()

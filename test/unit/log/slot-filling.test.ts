@@ -4,7 +4,7 @@ import { it } from 'node:test'
 import { DiskError } from '../../../src/disk/disk.ts'
 import { FaultPlan } from '../../../src/disk/fault-plan.ts'
 import { SimulatedDisk } from '../../../src/disk/simulated-disk.ts'
-import { fillSlot } from '../../../src/log/slot-files.ts'
+import { SlotFiles, fillSlot } from '../../../src/log/slot-files.ts'
 
 const MIB = 1024 * 1024
 
@@ -26,3 +26,17 @@ for (const point of ['slot.fill', 'slot.fill-sync'] as const) {
     assert.deepEqual(disk.list('/data'), ['0001.slot'])
   })
 }
+
+it('of slots that are free the one freed last is used first, if it is large enough', () => {
+  const files = new SlotFiles(new SimulatedDisk(), '/data')
+  for (const [name, capacityBytes] of [
+    ['0001.slot', MIB],
+    ['0002.slot', 4 * MIB],
+    ['0003.slot', MIB]
+  ] as const)
+    files.addSpare({ name, capacityBytes, isFilled: true, isBlank: false })
+  assert.equal(files.takeSpare(2 * MIB)?.name, '0002.slot')
+  assert.equal(files.takeSpare(MIB)?.name, '0003.slot')
+  assert.equal(files.takeSpare(MIB)?.name, '0001.slot')
+  assert.equal(files.takeSpare(MIB), null)
+})

@@ -22,15 +22,15 @@ function open(disk: SimulatedDisk): ShardLog {
   return log
 }
 
-function put(log: ShardLog, from: number, count: number): void {
+function put(log: ShardLog, from: number, count: number, keyCount = 4): void {
   for (let i = from; i < from + count; i++) {
-    append(log, { firstHandle: 1, records: [textRecord(0, `k${i % 4}`, `${i}:`.padEnd(120, 'x'))] })
+    append(log, { firstHandle: 1, records: [textRecord(0, `k${i % keyCount}`, `${i}:`.padEnd(120, 'x'))] })
   }
 }
 
-function settled(disk: SimulatedDisk): ShardLog {
+function settled(disk: SimulatedDisk, keyCount?: number): ShardLog {
   const log = open(disk)
-  put(log, 0, 40)
+  put(log, 0, 40, keyCount)
   log.sealOpenSlot()
   settleAll(disk, log)
   return log
@@ -98,6 +98,31 @@ describe('a compaction of files', () => {
     settleAll(disk, log, { startOffsets: new Map([[1, base]]) })
     assert.equal(commit(disk, result), null)
     assert.equal(recordsOf(log)[0]?.[0], base)
+  })
+
+  it('brings back nothing that was deleted while it ran', () => {
+    const disk = new SimulatedDisk()
+    const log = settled(disk, 30)
+    const result = compact(disk)
+    const partition = partitionOf(log, 1, 0)
+    const offset = (partition.sealedSegments().at(-1)?.baseOffset ?? 0) + 1
+    assert.ok(
+      result.outputs.some(({ nextOffset }) => nextOffset <= offset),
+      'some of it is wholly before the start'
+    )
+    log.moveStarts([{ log: partition, offset }])
+    const before = recordsOf(log)
+    // The manifest does not know of the move yet.
+    const committed = commit(disk, result)?.manifest.partitions.get(1)
+    assert.equal(committed?.startOffset, 0)
+    log.adoptCompacted(committed)
+    assert.deepEqual(recordsOf(log), before)
+    assert.equal(partition.startOffset, offset)
+    const { sizeBytes, segmentCount } = partition
+    const again = open(disk.killProcess())
+    const found = partitionOf(again, 1, 0)
+    assert.deepEqual(recordsOf(again), before)
+    assert.deepEqual([found.startOffset, found.sizeBytes, found.segmentCount], [offset, sizeBytes, segmentCount])
   })
 
   it('takes away what an earlier one left that was renamed and not committed', () => {
