@@ -27,7 +27,7 @@ export interface TombstoneParts {
   readonly monotonicMs: () => number
 }
 
-/** What a shard has still to do before a tombstone may go. */
+/** What a shard has still to do before a tombstone may go: a job later than `job`, with slots up to `sequence`. */
 interface Mark {
   readonly sequence: number
   readonly job: number
@@ -40,6 +40,8 @@ const HURRY_MS = 30_000
 export class TombstoneKeeper {
   readonly #parts: TombstoneParts
   readonly #waiting: { readonly tombstone: Tombstone; readonly marks: Map<number, Mark> }[] = []
+  /** The newest job of each shard that was committed and adopted. */
+  readonly #settled = new Map<number, Mark>()
   #hurriedMs = Number.NEGATIVE_INFINITY
 
   constructor(parts: TombstoneParts) {
@@ -61,8 +63,13 @@ export class TombstoneKeeper {
   #note(tombstone: Tombstone, jobs: readonly number[]): void {
     const { shards, monotonicMs } = this.#parts
     const marks = new Map<number, Mark>()
-    jobs.forEach((job, shard) => marks.set(shard, { sequence: shards.newestSlot(shard), job }))
+    jobs.forEach((job, shard) => {
+      const mark = { sequence: shards.newestSlot(shard), job }
+      // A job may have been through before the last shard had dropped the topic: none need follow it.
+      if (!isEnough(this.#settled.get(shard), mark)) marks.set(shard, mark)
+    })
     this.#waiting.push({ tombstone, marks })
+    this.#forget()
     if (this.#waiting.length < PATIENCE || monotonicMs() - this.#hurriedMs < HURRY_MS) return
     this.#hurriedMs = monotonicMs()
     // A shard that is down, or a disk that refuses: they go later.
@@ -73,11 +80,18 @@ export class TombstoneKeeper {
 
   /** A settle job of a shard is committed and adopted. @param job its number. @param sequence slots up to it are settled. */
   settled(shard: number, job: number, sequence: number): void {
-    const { catalog, store, logger } = this.#parts
+    const done = { job, sequence }
+    this.#settled.set(shard, done)
     for (const { marks } of this.#waiting) {
       const mark = marks.get(shard)
-      if (mark !== undefined && job > mark.job && sequence >= mark.sequence) marks.delete(shard)
+      if (mark !== undefined && isEnough(done, mark)) marks.delete(shard)
     }
+    this.#forget()
+  }
+
+  /** Forgets what no shard has anything of any more. */
+  #forget(): void {
+    const { catalog, store, logger } = this.#parts
     const ids = this.#waiting.flatMap(({ tombstone, marks }) => (marks.size === 0 ? [tombstone.id] : []))
     if (ids.length === 0) return
     const kept = this.#waiting.filter(({ marks }) => marks.size > 0)
@@ -89,4 +103,8 @@ export class TombstoneKeeper {
       (error: unknown) => logger.warn({ err: error }, 'deleted topics could not be forgotten')
     )
   }
+}
+
+function isEnough(done: Mark | undefined, mark: Mark): boolean {
+  return done !== undefined && done.job > mark.job && done.sequence >= mark.sequence
 }

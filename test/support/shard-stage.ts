@@ -4,6 +4,7 @@
  */
 import { MessageChannel } from 'node:worker_threads'
 import type { TestContext } from 'node:test'
+import { IdleMemory } from '../../src/base/idle-memory.ts'
 import type { Disk } from '../../src/disk/disk.ts'
 import type { ShardLog, ShardLogOptions } from '../../src/log/shard-log.ts'
 import { errorCodeOf, type ErrorCode, type Written } from '../../src/model/errors.ts'
@@ -111,6 +112,7 @@ export class ShardStage {
       }),
       reads: this.reads,
       coldWaits,
+      idleMemory: new IdleMemory({ totalBytes: () => 0, collect: () => undefined }, 0),
       slotBytes: 256 * 1024,
       fillAheadBytes: 0,
       budgetBytes

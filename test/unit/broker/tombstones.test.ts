@@ -58,6 +58,32 @@ function stage(tombstones: readonly Tombstone[]) {
 }
 
 describe('a deleted topic', () => {
+  it('waits for no further job of a shard whose job was through before the last shard had dropped it', async () => {
+    const { catalog, commits, keeper } = stage([tombstone(1)])
+    const isDropped = keeper.begin(tombstone(1))
+    keeper.settled(1, 4, 7)
+    isDropped()
+    assert.deepEqual(commits, [], 'nothing of shard 0 is settled')
+    keeper.settled(0, 1, 5)
+    assert.deepEqual(commits, [{ kind: 'tombstones-forgotten', ids: [toTopicId(1)] }])
+    await Promise.resolve()
+    assert.deepEqual(catalog.tombstones, [])
+  })
+
+  it('goes at once when all shards had a job that late, and stays when a slot was opened after it', () => {
+    const { commits, keeper } = stage([tombstone(1), tombstone(2)])
+    const first = keeper.begin(tombstone(1))
+    keeper.settled(0, 1, 4)
+    keeper.settled(1, 4, 7)
+    first()
+    assert.deepEqual(commits, [], 'slot 5 of shard 0 may hold something of it')
+    const second = keeper.begin(tombstone(2))
+    keeper.settled(0, 2, 5)
+    assert.equal(commits.length, 1)
+    second()
+    assert.equal(commits.length, 2)
+  })
+
   it('is forgotten when a job sent after its deletion has settled every slot of that time, on every shard', async () => {
     const { catalog, commits, keeper } = stage([tombstone(1)])
     keeper.start()
