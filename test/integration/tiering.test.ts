@@ -1,6 +1,6 @@
 /** Tiered storage of a running broker, over HTTP: what is moved stays readable, byte for byte, and nothing is lost on the way. */
 import assert from 'node:assert/strict'
-import { existsSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { readFileSync, readdirSync, renameSync, rmSync, writeFileSync, type Dirent } from 'node:fs'
 import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { startBroker, waitFor } from '../support/broker.ts'
@@ -30,10 +30,16 @@ async function runRetention(api: HttpApi): Promise<void> {
   assert.equal(answer.status, 204, answer.text)
 }
 
-/** Files below a directory, by their path in it. */
+/** Files below a directory, by their path in it. One that is not there, or goes at this moment, has none. */
 function filesBelow(directory: string, prefix = ''): string[] {
-  if (!existsSync(directory)) return []
-  return readdirSync(directory, { withFileTypes: true })
+  let entries: Dirent[]
+  try {
+    entries = readdirSync(directory, { withFileTypes: true })
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return []
+    throw error
+  }
+  return entries
     .flatMap(entry =>
       entry.isDirectory()
         ? filesBelow(join(directory, entry.name), `${prefix}${entry.name}/`)
@@ -115,7 +121,8 @@ test('a cache smaller than the data serves it all the same, to many readers at o
     (sum, name) => sum + readFileSync(join(broker.dataDir, 'cold-cache', name)).length,
     0
   )
-  assert.ok(bytes > 0 && bytes <= 1.5 * 1024 * 1024, `${bytes} bytes of copies`)
+  // Three are fetched at once at most; what goes beyond the bound for them goes with the next one.
+  assert.ok(bytes > 0 && bytes <= 1024 * 1024 + 2 * 800_000, `${bytes} bytes of copies`)
 })
 
 test('a search by time finds records in cold storage, and fetches no more than the segment it is in', async t => {
