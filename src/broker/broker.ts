@@ -1,9 +1,10 @@
 /**
- * The use cases of the broker, in the order authorise → quota → route → submit → shape the reply; the first two come
- * with keys. Main thread. Knows no protocol and no engine.
+ * The use cases of the broker, in the order authorise → quota → route → submit → shape the reply. Main thread. Knows no protocol and no engine.
  */
+import { authorise, denialOf } from '../model/access.ts'
 import { BrokerError } from '../model/errors.ts'
 import { limits } from '../model/limits.ts'
+import type { Principal } from '../model/principal.ts'
 import type {
   Broker,
   CreateTopicRequest,
@@ -51,8 +52,6 @@ export interface Preparation {
 const nothing = Buffer.alloc(0)
 /** Of a start that has something to prepare: the engine's own start is the rest. */
 const PREPARATION_SHARE = 0.9
-/** The key id of every caller while there are no keys. */
-const ANONYMOUS = 'anonymous'
 
 export class LocalBroker implements Broker {
   readonly #topics: TopicCommands
@@ -74,61 +73,80 @@ export class LocalBroker implements Broker {
     })
   }
 
-  createTopic(request: CreateTopicRequest): Promise<{ name: string; partitions: number }> {
+  async createTopic(who: Principal, request: CreateTopicRequest): Promise<{ name: string; partitions: number }> {
+    authorise(who, 'create topic')
     return this.#topics.create(request)
   }
 
-  listTopics(): string[] {
-    return this.#options.catalog.names()
+  listTopics(who: Principal): string[] {
+    authorise(who, 'list topics')
+    return this.#options.catalog.names().filter(name => who.mayRead(name))
   }
 
-  describeTopic(name: string): Promise<TopicDescription> {
+  async describeTopic(who: Principal, name: string): Promise<TopicDescription> {
+    authorise(who, 'describe topic', name)
     return this.#topics.describe(name)
   }
 
-  offsetsAt(name: string, partition: number | null, timestampMs: bigint | null): Promise<PartitionOffsets[]> {
+  async offsetsAt(
+    who: Principal,
+    name: string,
+    partition: number | null,
+    timestampMs: bigint | null
+  ): Promise<PartitionOffsets[]> {
+    authorise(who, 'list offsets', name)
     return this.#topics.offsetsAt(name, partition, timestampMs)
   }
 
-  topicConfig(name: string): TopicConfig {
+  topicConfig(who: Principal, name: string): TopicConfig {
+    authorise(who, 'read topic config', name)
     return this.#topics.topic(name).config
   }
 
-  changeTopicConfig(name: string, patch: TopicConfigPatch): Promise<TopicConfig> {
+  async changeTopicConfig(who: Principal, name: string, patch: TopicConfigPatch): Promise<TopicConfig> {
+    authorise(who, 'change topic config', name)
     return this.#topics.configure(name, patch)
   }
 
-  deleteTopic(name: string): Promise<{ name: string; partitions: number }> {
+  async deleteTopic(who: Principal, name: string): Promise<{ name: string; partitions: number }> {
+    authorise(who, 'delete topic', name)
     return this.#topics.delete(name)
   }
 
-  listProducers(): Promise<ProducerDescription[]> {
+  async listProducers(who: Principal): Promise<ProducerDescription[]> {
+    authorise(who, 'manage producers')
     return this.#options.producers.list()
   }
 
-  forgetProducer(id: string): Promise<void> {
+  async forgetProducer(who: Principal, id: string): Promise<void> {
+    authorise(who, 'manage producers')
     return this.#options.producers.forget(id)
   }
 
-  async runRetention(): Promise<void> {
+  async runRetention(who: Principal): Promise<void> {
+    authorise(who, 'run cleaning')
     await this.#options.engine.runRetention()
     await this.#options.tiering.runAll()
   }
 
-  coldSegments(name: string, partition: number): Promise<readonly number[]> {
+  async coldSegments(who: Principal, name: string, partition: number): Promise<readonly number[]> {
+    authorise(who, 'list cold segments')
     return this.#options.tiering.coldSegments(name, partition)
   }
 
-  runCompaction(): Promise<void> {
+  async runCompaction(who: Principal): Promise<void> {
+    authorise(who, 'run cleaning')
     return this.#options.compaction.runAll()
   }
 
   /**
-   * Checks in the order of spec 4: topic · empty · count · record size · form of the sequences · partition · producer id ·
+   * Checks in the order of spec 4: grant · topic · empty · count · record size · form of the sequences · partition · producer id ·
    * sequences. Nothing is written before all hold.
    */
-  submitProduce(topicName: string, records: RecordSource, caller: ProduceCaller): SubmitOutcome {
+  submitProduce(who: Principal, topicName: string, records: RecordSource, caller: ProduceCaller): SubmitOutcome {
     const { engine, catalog } = this.#options
+    const denial = denialOf(who, 'produce', topicName)
+    if (denial !== null) return this.#refuse(caller, denial)
     const topic = catalog.topicNamed(topicName)
     if (topic === undefined) return this.#refuse(caller, new BrokerError('TOPIC_NOT_FOUND', { topic: topicName }))
     if (records.count === 0) {
@@ -140,7 +158,7 @@ export class LocalBroker implements Broker {
     if (refusal !== null) return this.#refuse(caller, refusal)
     let outcome: SubmitOutcome
     try {
-      outcome = this.#route(topic, records, caller)
+      outcome = this.#route(who, topic, records, caller)
     } catch (error) {
       if (error instanceof BrokerError) return this.#refuse(caller, error)
       throw error
@@ -153,17 +171,19 @@ export class LocalBroker implements Broker {
   }
 
   /** @throws BrokerError */
-  #route(topic: Topic, records: RecordSource, caller: ProduceCaller): SubmitOutcome {
+  #route(who: Principal, topic: Topic, records: RecordSource, caller: ProduceCaller): SubmitOutcome {
     const { engine, idempotent } = this.#options
     const { producerId } = records
     if (producerId !== null) checkSequences(records)
     const append = { topic, records, partitions: this.#router.route(topic, records), producer: 0 }
     if (producerId === null) return engine.append(append, caller)
-    return idempotent.submit(append, producerId, ANONYMOUS, caller)
+    return idempotent.submit(append, producerId, who.keyId, caller)
   }
 
-  submitRead(read: ReadRequest, caller: ReadCaller): SubmitOutcome {
+  submitRead(who: Principal, read: ReadRequest, caller: ReadCaller): SubmitOutcome {
     const { engine, catalog } = this.#options
+    const denial = denialOf(who, 'consume', read.topic)
+    if (denial !== null) return this.#refuseRead(caller, denial)
     const topic = catalog.topicNamed(read.topic)
     if (topic === undefined) return this.#refuseRead(caller, new BrokerError('TOPIC_NOT_FOUND', { topic: read.topic }))
     if (read.partition >= topic.partitionCount) {

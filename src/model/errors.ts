@@ -151,6 +151,9 @@ export const errorTable = {
     "producer id '{producer}' would be one more than the {limit} that {whose}; forget some, or wait until idle ones are",
     { kafka: 44 }
   ),
+  UNAUTHENTICATED: spec(304, 401, 'forbidden', 'no valid key: {problem}', { kafka: 58 }),
+  KEY_REVOKED: spec(305, 401, 'forbidden', 'key revoked', { kafka: 58 }),
+  FORBIDDEN: spec(306, 403, 'forbidden', "this key may not {operation}: that takes {need} on '{on}'", { kafka: 29 }),
 
   FRAME_INVALID: spec(601, 400, 'decode', '{problem}', { kafka: 42 }),
 

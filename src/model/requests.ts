@@ -3,6 +3,7 @@
  * The hot calls are callbacks on long-lived objects, not promises: one produce makes no closure.
  */
 import type { BrokerError } from './errors.ts'
+import type { Principal } from './principal.ts'
 import type { ProducerDescription } from './producer.ts'
 import type { PartitionOffsets, TopicConfig, TopicConfigPatch, TopicDescription } from './topic.ts'
 
@@ -99,24 +100,32 @@ export interface CreateTopicRequest {
   readonly config: TopicConfigPatch
 }
 
-/** The use cases, as every gateway sees them. Implemented by broker/. Promises reject with BrokerError. */
+/**
+ * The use cases, as every gateway sees them. Implemented by broker/. Promises reject with BrokerError.
+ * `who` asks; what it takes is in access.ts, and what it lacks is FORBIDDEN, before anything is said of what exists.
+ */
 export interface Broker {
-  createTopic(request: CreateTopicRequest): Promise<{ name: string; partitions: number }>
-  /** Names, sorted by code unit. */
-  listTopics(): string[]
-  describeTopic(name: string): Promise<TopicDescription>
+  createTopic(who: Principal, request: CreateTopicRequest): Promise<{ name: string; partitions: number }>
+  /** Names that the caller may read, sorted by code unit. */
+  listTopics(who: Principal): string[]
+  describeTopic(who: Principal, name: string): Promise<TopicDescription>
   /**
    * Where partitions begin and end, and the first record at or after a time, by partition.
    * @param partition null: all of the topic. @param timestampMs Unix ms, any integer; null: no time is looked for.
    */
-  offsetsAt(name: string, partition: number | null, timestampMs: bigint | null): Promise<PartitionOffsets[]>
+  offsetsAt(
+    who: Principal,
+    name: string,
+    partition: number | null,
+    timestampMs: bigint | null
+  ): Promise<PartitionOffsets[]>
   /** @throws BrokerError TOPIC_NOT_FOUND */
-  topicConfig(name: string): TopicConfig
-  changeTopicConfig(name: string, patch: TopicConfigPatch): Promise<TopicConfig>
-  deleteTopic(name: string): Promise<{ name: string; partitions: number }>
+  topicConfig(who: Principal, name: string): TopicConfig
+  changeTopicConfig(who: Principal, name: string, patch: TopicConfigPatch): Promise<TopicConfig>
+  deleteTopic(who: Principal, name: string): Promise<{ name: string; partitions: number }>
 
-  submitProduce(topic: string, records: RecordSource, caller: ProduceCaller): SubmitOutcome
-  submitRead(read: ReadRequest, caller: ReadCaller): SubmitOutcome
+  submitProduce(who: Principal, topic: string, records: RecordSource, caller: ProduceCaller): SubmitOutcome
+  submitRead(who: Principal, read: ReadRequest, caller: ReadCaller): SubmitOutcome
   /**
    * Publishes what was submitted since the last call and delivers the replies that wait. A gateway calls it once
    * after each socket read; submitting alone makes nothing visible to a shard (a microtask does it at the latest).
@@ -128,18 +137,18 @@ export interface Broker {
   onDelivered(hook: () => void): void
 
   /** Every producer id with what it has in which partition, durable; by id, then topic and partition. */
-  listProducers(): Promise<ProducerDescription[]>
+  listProducers(who: Principal): Promise<ProducerDescription[]>
   /** Its next use starts afresh. @throws BrokerError PRODUCER_NOT_FOUND */
-  forgetProducer(id: string): Promise<void>
+  forgetProducer(who: Principal, id: string): Promise<void>
   /** Resolves once what has had its time cannot be read any more (D16), or, with cold storage, once it is there. */
-  runRetention(): Promise<void>
+  runRetention(who: Principal): Promise<void>
   /**
    * Base offsets of the segments in cold storage, ascending; none of a topic or partition that is not there.
    * @fails NAME_INVALID, SHARD_DOWN
    */
-  coldSegments(topic: string, partition: number): Promise<readonly number[]>
+  coldSegments(who: Principal, topic: string, partition: number): Promise<readonly number[]>
   /** Resolves after a pass over all sealed segments. */
-  runCompaction(): Promise<void>
+  runCompaction(who: Principal): Promise<void>
 
   topicCount(): number
   readiness(): Readiness

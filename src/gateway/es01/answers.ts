@@ -5,6 +5,7 @@
  */
 import { assert } from '../../base/assert.ts'
 import type { BrokerError } from '../../model/errors.ts'
+import type { Principal } from '../../model/principal.ts'
 import { limits } from '../../model/limits.ts'
 import type { ProduceCaller, ReadCaller } from '../../model/requests.ts'
 import { RESULT_BYTES } from '../../model/requests.ts'
@@ -24,6 +25,8 @@ export interface AnswerSink {
   readonly outbox: Outbox
   readonly replies: ReplyShare
   readonly pool: BufferPool
+  /** Who asks. */
+  readonly who: Principal
   /** One more answer is in the outbox, of a request that was never in progress: a ping, or a refusal of ours. */
   answered(isError: boolean): void
   /** One more answer is in the outbox, of a request in progress. */

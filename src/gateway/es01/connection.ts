@@ -16,6 +16,7 @@ import type { Socket } from 'node:net'
 import { assert } from '../../base/assert.ts'
 import { BrokerError } from '../../model/errors.ts'
 import { limits } from '../../model/limits.ts'
+import { anonymous, type Principal } from '../../model/principal.ts'
 import { readU32 } from '../../wire/es01/bytes.ts'
 import {
   FRAME_HEADER_BYTES,
@@ -49,6 +50,8 @@ export class Es01Connection implements AnswerSink, ByteTaker, HostedConnection {
   readonly remoteAddress: string
   readonly isDirect: boolean
   memoryWaitSinceMs = Infinity
+  /** Who the hello said it is. */
+  who: Principal = anonymous
   readonly #host: ConnectionHost
   readonly #socket: Socket
   readonly #receive: ReceiveBuffer

@@ -69,7 +69,9 @@ export class RequestReader {
     const reservation = sink.replies.reserve(reserved)
     if (reservation !== 'held') return reservation
     const call = new ProduceCall(sink, requestId, reserved)
-    const outcome = this.#submit(sink, reserved, () => this.#broker.submitProduce(records.topic, records, call))
+    const outcome = this.#submit(sink, reserved, () =>
+      this.#broker.submitProduce(sink.who, records.topic, records, call)
+    )
     records.release()
     return outcome
   }
@@ -89,7 +91,7 @@ export class RequestReader {
     const reservation = sink.replies.reserve(reserved)
     if (reservation !== 'held') return reservation
     const call = new ReadCall(sink, requestId, reserved)
-    return this.#submit(sink, reserved, () => this.#broker.submitRead(read, call))
+    return this.#submit(sink, reserved, () => this.#broker.submitRead(sink.who, read, call))
   }
 
   /** A request that was not taken, or broke the broker, gives its reservation back here: nobody will answer it. */

@@ -5,32 +5,32 @@ import { readPathPartition } from './query.ts'
 
 /** `GET /admin/producers` */
 export function listProducers(exchange: Exchange): null {
-  exchange.answerWith(200, exchange.services.broker.listProducers().then(writeProducers))
+  exchange.answerWith(200, exchange.services.broker.listProducers(exchange.who).then(writeProducers))
   return null
 }
 
 /** `DELETE /admin/producers/:id`: 204 without a body. */
 export function forgetProducer(exchange: Exchange): null {
-  answerEmpty(exchange, exchange.services.broker.forgetProducer(exchange.name))
+  answerEmpty(exchange, exchange.services.broker.forgetProducer(exchange.who, exchange.name))
   return null
 }
 
 /** `POST /admin/run-retention`: 204 once what has had its time cannot be read any more. */
 export function runRetention(exchange: Exchange): null {
-  answerEmpty(exchange, exchange.services.broker.runRetention())
+  answerEmpty(exchange, exchange.services.broker.runRetention(exchange.who))
   return null
 }
 
 /** `POST /admin/run-compaction`: 204 after the pass. */
 export function runCompaction(exchange: Exchange): null {
-  answerEmpty(exchange, exchange.services.broker.runCompaction())
+  answerEmpty(exchange, exchange.services.broker.runCompaction(exchange.who))
   return null
 }
 
 /** `GET /admin/tiered/:topic/:partition` */
 export function tieredSegments(exchange: Exchange): null {
   const [topic = '', partition = ''] = exchange.names
-  const found = exchange.services.broker.coldSegments(topic, readPathPartition(partition))
+  const found = exchange.services.broker.coldSegments(exchange.who, topic, readPathPartition(partition))
   exchange.answerWith(
     200,
     found.then(segments => JSON.stringify({ segments }))

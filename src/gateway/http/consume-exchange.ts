@@ -86,7 +86,7 @@ class ConsumeExchange implements ReadCaller, ReplyWatcher, Waiter {
       this.#reservedBytes = bytes
     }
     try {
-      if (services.broker.submitRead(this.#read, this) === submitOutcomes.full) return 'rings-full'
+      if (services.broker.submitRead(this.#exchange.who, this.#read, this) === submitOutcomes.full) return 'rings-full'
       this.#isWithBroker = true
       services.scheduleTurn()
     } catch (error) {

@@ -7,6 +7,7 @@ import type { BackgroundPool } from '../../background/pool.ts'
 import type { ByteBudget } from '../../base/byte-budget.ts'
 import type { Logger } from '../../base/logger.ts'
 import { BrokerError } from '../../model/errors.ts'
+import { anonymous, type Principal } from '../../model/principal.ts'
 import type { Broker } from '../../model/requests.ts'
 import type { ProduceResultsWriter } from '../../wire/json/produce-results.ts'
 import type { ProduceScanner } from '../../wire/json/produce-scanner.ts'
@@ -63,6 +64,8 @@ export class Exchange {
   readonly services: Services
   readonly head: RequestHead
   readonly reply: Reply
+  /** Who asks: known before the body or the query is looked at. */
+  who: Principal = anonymous
   /** What stands in the path for `:name` and the like, decoded, in order. */
   names: readonly string[] = []
 

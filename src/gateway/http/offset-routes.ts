@@ -11,11 +11,13 @@ export function offsets(exchange: Exchange): null {
   const partition = readPartition(parameters)
   const timestampMs = readTime(parameters, 'timestamp_ms')
   const isByTime = timestampMs !== null
-  const answer = exchange.services.broker.offsetsAt(exchange.name, partition, timestampMs).then(entries => {
-    const [first] = entries
-    const isOne = partition !== null && first !== undefined
-    return isOne ? writePartitionOffsets(first, isByTime) : writeTopicOffsets(entries, isByTime)
-  })
+  const answer = exchange.services.broker
+    .offsetsAt(exchange.who, exchange.name, partition, timestampMs)
+    .then(entries => {
+      const [first] = entries
+      const isOne = partition !== null && first !== undefined
+      return isOne ? writePartitionOffsets(first, isByTime) : writeTopicOffsets(entries, isByTime)
+    })
   exchange.answerWith(200, answer)
   return null
 }

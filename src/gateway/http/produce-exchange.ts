@@ -178,7 +178,8 @@ class ProduceExchange implements BodyConsumer, ProduceCaller, ReplyWatcher, Step
   }
 
   #offer(records: RecordSource): boolean {
-    return this.#exchange.services.broker.submitProduce(this.lane, records, this) !== submitOutcomes.full
+    const { services, who } = this.#exchange
+    return services.broker.submitProduce(who, this.lane, records, this) !== submitOutcomes.full
   }
 
   #release(): void {

@@ -53,25 +53,28 @@ const writeCreated = (topic: { name: string; partitions: number }): string =>
 export function createTopic(exchange: Exchange): BodySink | null {
   const { broker } = exchange.services
   return withJsonBody(exchange, value => {
-    exchange.answerWith(201, broker.createTopic(readCreateTopic(value)).then(writeCreated))
+    exchange.answerWith(201, broker.createTopic(exchange.who, readCreateTopic(value)).then(writeCreated))
   })
 }
 
 /** `GET /topics` */
 export function listTopics(exchange: Exchange): null {
-  exchange.sendJson(200, JSON.stringify({ topics: exchange.services.broker.listTopics() }))
+  exchange.sendJson(200, JSON.stringify({ topics: exchange.services.broker.listTopics(exchange.who) }))
   return null
 }
 
 /** `GET /topics/:name` */
 export function describeTopic(exchange: Exchange): null {
-  exchange.answerWith(200, exchange.services.broker.describeTopic(exchange.name).then(writeTopicDescription))
+  exchange.answerWith(
+    200,
+    exchange.services.broker.describeTopic(exchange.who, exchange.name).then(writeTopicDescription)
+  )
   return null
 }
 
 /** `GET /topics/:name/config` */
 export function topicConfig(exchange: Exchange): null {
-  exchange.sendJson(200, writeTopicConfig(exchange.services.broker.topicConfig(exchange.name)))
+  exchange.sendJson(200, writeTopicConfig(exchange.services.broker.topicConfig(exchange.who, exchange.name)))
   return null
 }
 
@@ -79,13 +82,16 @@ export function topicConfig(exchange: Exchange): null {
 export function changeTopicConfig(exchange: Exchange): BodySink | null {
   const { broker } = exchange.services
   return withJsonBody(exchange, value => {
-    exchange.answerWith(200, broker.changeTopicConfig(exchange.name, readConfigPatch(value)).then(writeTopicConfig))
+    exchange.answerWith(
+      200,
+      broker.changeTopicConfig(exchange.who, exchange.name, readConfigPatch(value)).then(writeTopicConfig)
+    )
   })
 }
 
 /** `DELETE /topics/:name` */
 export function deleteTopic(exchange: Exchange): null {
-  exchange.answerWith(200, exchange.services.broker.deleteTopic(exchange.name).then(writeCreated))
+  exchange.answerWith(200, exchange.services.broker.deleteTopic(exchange.who, exchange.name).then(writeCreated))
   return null
 }
 

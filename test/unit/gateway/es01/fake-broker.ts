@@ -4,6 +4,7 @@
  */
 import { assert } from '../../../../src/base/assert.ts'
 import { BrokerError } from '../../../../src/model/errors.ts'
+import type { Principal } from '../../../../src/model/principal.ts'
 import { limits } from '../../../../src/model/limits.ts'
 import type {
   Broker,
@@ -69,7 +70,7 @@ export class FakeBroker implements Broker {
   #isScheduled = false
   #roundRobin = 0
 
-  submitProduce(topic: string, records: RecordSource, caller: ProduceCaller): SubmitOutcome {
+  submitProduce(_who: Principal, topic: string, records: RecordSource, caller: ProduceCaller): SubmitOutcome {
     if (!this.#admits()) return submitOutcomes.full
     const refusal = this.#refusalOf(topic, records)
     if (refusal !== null) return this.#answer(() => caller.onProduceFailed(refusal))
@@ -104,7 +105,7 @@ export class FakeBroker implements Broker {
     return this.#answer(() => caller.onProduced(results, 0, count))
   }
 
-  submitRead(read: ReadRequest, caller: ReadCaller): SubmitOutcome {
+  submitRead(_who: Principal, read: ReadRequest, caller: ReadCaller): SubmitOutcome {
     if (!this.#admits()) return submitOutcomes.full
     const count = this.partitionCounts.get(read.topic)
     if (count === undefined) {
@@ -169,7 +170,7 @@ export class FakeBroker implements Broker {
     this.#hooks.push(hook)
   }
 
-  listProducers(): Promise<never> {
+  listProducers(_who: Principal): Promise<never> {
     return Promise.reject(new BrokerError('ROUTE_NOT_FOUND', { path: 'listProducers' }))
   }
 
@@ -177,47 +178,47 @@ export class FakeBroker implements Broker {
     return []
   }
 
-  runRetention(): Promise<void> {
+  runRetention(_who: Principal): Promise<void> {
     return Promise.resolve()
   }
 
-  coldSegments(): Promise<readonly number[]> {
+  coldSegments(_who: Principal): Promise<readonly number[]> {
     return Promise.resolve([])
   }
 
-  runCompaction(): Promise<void> {
+  runCompaction(_who: Principal): Promise<void> {
     return Promise.resolve()
   }
 
-  forgetProducer(): Promise<never> {
+  forgetProducer(_who: Principal): Promise<never> {
     return Promise.reject(new BrokerError('ROUTE_NOT_FOUND', { path: 'forgetProducer' }))
   }
 
-  createTopic(): Promise<{ name: string; partitions: number }> {
+  createTopic(_who: Principal): Promise<{ name: string; partitions: number }> {
     return Promise.reject(new BrokerError('ROUTE_NOT_FOUND', { path: 'createTopic' }))
   }
 
-  listTopics(): string[] {
+  listTopics(_who: Principal): string[] {
     return [...this.partitionCounts.keys()]
   }
 
-  offsetsAt(): Promise<never> {
+  offsetsAt(_who: Principal): Promise<never> {
     return Promise.reject(new BrokerError('ROUTE_NOT_FOUND', { path: 'offsetsAt' }))
   }
 
-  describeTopic(): Promise<TopicDescription> {
+  describeTopic(_who: Principal): Promise<TopicDescription> {
     return Promise.reject(new BrokerError('ROUTE_NOT_FOUND', { path: 'describeTopic' }))
   }
 
-  topicConfig(): TopicConfig {
+  topicConfig(_who: Principal): TopicConfig {
     throw new BrokerError('ROUTE_NOT_FOUND', { path: 'topicConfig' })
   }
 
-  changeTopicConfig(): Promise<TopicConfig> {
+  changeTopicConfig(_who: Principal): Promise<TopicConfig> {
     return Promise.reject(new BrokerError('ROUTE_NOT_FOUND', { path: 'changeTopicConfig' }))
   }
 
-  deleteTopic(): Promise<{ name: string; partitions: number }> {
+  deleteTopic(_who: Principal): Promise<{ name: string; partitions: number }> {
     return Promise.reject(new BrokerError('ROUTE_NOT_FOUND', { path: 'deleteTopic' }))
   }
 

@@ -177,9 +177,9 @@ describe('a consume', () => {
     const { greet, broker } = await startGateway(t, { settings: { maxFetchRecords: 50, maxFetchBytes: 5000 } })
     const seen: number[][] = []
     const submitRead = broker.submitRead.bind(broker)
-    broker.submitRead = (read, caller) => {
+    broker.submitRead = (who, read, caller) => {
       seen.push([read.offsetHigh, read.offsetLow, read.maxRecords, read.maxBytes])
-      return submitRead(read, caller)
+      return submitRead(who, read, caller)
     }
     const client = await greet()
     client.send(consume(1, { offset: 2n ** 64n - 1n, maxRecords: 0, maxBytes: 0 }))
@@ -370,7 +370,7 @@ describe('the rest of the protocol', () => {
   test('an answer that comes outside of a delivery is written all the same', async t => {
     const { greet, broker } = await startGateway(t)
     const callers: ProduceCaller[] = []
-    broker.submitProduce = (_topic, _records, caller) => {
+    broker.submitProduce = (_who, _topic, _records, caller) => {
       callers.push(caller)
       return submitOutcomes.taken
     }

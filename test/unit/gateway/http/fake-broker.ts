@@ -3,6 +3,7 @@
  * switches for what a test wants to happen. Answers come on a later turn of the loop, never inside a submit.
  */
 import { BrokerError } from '../../../../src/model/errors.ts'
+import type { Principal } from '../../../../src/model/principal.ts'
 import { limits } from '../../../../src/model/limits.ts'
 import { readFormats, RESULT_BYTES, submitOutcomes } from '../../../../src/model/requests.ts'
 import type { ProducerDescription } from '../../../../src/model/producer.ts'
@@ -119,7 +120,7 @@ export class FakeBroker implements Broker {
     return topic
   }
 
-  async createTopic(request: CreateTopicRequest): Promise<{ name: string; partitions: number }> {
+  async createTopic(who: Principal, request: CreateTopicRequest): Promise<{ name: string; partitions: number }> {
     const { name, partitions, config } = request
     if (this.#topics.has(name)) throw new BrokerError('TOPIC_EXISTS', { topic: name })
     const base: TopicConfig = {
@@ -131,15 +132,15 @@ export class FakeBroker implements Broker {
     }
     const topic = { partitions: Array.from({ length: partitions }, () => []), config: base }
     this.#topics.set(name, topic)
-    await this.changeTopicConfig(name, config)
+    await this.changeTopicConfig(who, name, config)
     return { name, partitions }
   }
 
-  listTopics(): string[] {
+  listTopics(_who: Principal): string[] {
     return [...this.#topics.keys()].sort()
   }
 
-  async describeTopic(name: string): Promise<TopicDescription> {
+  async describeTopic(_who: Principal, name: string): Promise<TopicDescription> {
     if (this.bug !== null) throw this.bug
     const { partitions, config } = this.#topicOf(name)
     return {
@@ -156,7 +157,12 @@ export class FakeBroker implements Broker {
   }
 
   /** Every record has timestamp 1, as in a consume. */
-  async offsetsAt(name: string, partition: number | null, timestampMs: bigint | null): Promise<PartitionOffsets[]> {
+  async offsetsAt(
+    _who: Principal,
+    name: string,
+    partition: number | null,
+    timestampMs: bigint | null
+  ): Promise<PartitionOffsets[]> {
     if (this.bug !== null) throw this.bug
     this.timesAsked.push(timestampMs)
     const all = this.#topicOf(name).partitions.map((records, id) => {
@@ -167,11 +173,11 @@ export class FakeBroker implements Broker {
     return partition === null ? all : all.filter(entry => entry.partition === partition)
   }
 
-  topicConfig(name: string): TopicConfig {
+  topicConfig(_who: Principal, name: string): TopicConfig {
     return this.#topicOf(name).config
   }
 
-  async changeTopicConfig(name: string, patch: TopicConfigPatch): Promise<TopicConfig> {
+  async changeTopicConfig(_who: Principal, name: string, patch: TopicConfigPatch): Promise<TopicConfig> {
     const topic = this.#topicOf(name)
     const given = Object.entries(patch).filter(([, value]) => value !== null)
     const cleared = given.map(([field, value]) => [field, value === -1 ? null : value])
@@ -179,7 +185,7 @@ export class FakeBroker implements Broker {
     return topic.config
   }
 
-  async listProducers(): Promise<ProducerDescription[]> {
+  async listProducers(_who: Principal): Promise<ProducerDescription[]> {
     return this.producers
   }
 
@@ -187,25 +193,25 @@ export class FakeBroker implements Broker {
     return []
   }
 
-  runRetention(): Promise<void> {
+  runRetention(_who: Principal): Promise<void> {
     return Promise.resolve()
   }
 
-  coldSegments(): Promise<readonly number[]> {
+  coldSegments(_who: Principal): Promise<readonly number[]> {
     return Promise.resolve([])
   }
 
-  runCompaction(): Promise<void> {
+  runCompaction(_who: Principal): Promise<void> {
     return Promise.resolve()
   }
 
-  async forgetProducer(id: string): Promise<void> {
+  async forgetProducer(_who: Principal, id: string): Promise<void> {
     const index = this.producers.findIndex(producer => producer.id === id)
     if (index < 0) throw new BrokerError('PRODUCER_NOT_FOUND', { producer: id })
     this.producers.splice(index, 1)
   }
 
-  async deleteTopic(name: string): Promise<{ name: string; partitions: number }> {
+  async deleteTopic(_who: Principal, name: string): Promise<{ name: string; partitions: number }> {
     const { partitions } = this.#topicOf(name)
     this.#topics.delete(name)
     return { name, partitions: partitions.length }
@@ -224,7 +230,7 @@ export class FakeBroker implements Broker {
     return stored
   }
 
-  submitProduce(topic: string, records: RecordSource, caller: ProduceCaller): SubmitOutcome {
+  submitProduce(_who: Principal, topic: string, records: RecordSource, caller: ProduceCaller): SubmitOutcome {
     if (this.bug !== null) throw this.bug
     if (this.areRingsFull) return submitOutcomes.full
     try {
@@ -255,7 +261,7 @@ export class FakeBroker implements Broker {
     return submitOutcomes.taken
   }
 
-  submitRead(read: ReadRequest, caller: ReadCaller): SubmitOutcome {
+  submitRead(_who: Principal, read: ReadRequest, caller: ReadCaller): SubmitOutcome {
     if (this.bug !== null) throw this.bug
     if (this.areRingsFull) return submitOutcomes.full
     this.reads.push(read)
