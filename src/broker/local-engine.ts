@@ -170,7 +170,8 @@ export class LocalEngine implements Engine {
       .counters()
       .flatMap(({ shard, counters }) => [
         ...(counters.settlingFailing > 0 ? [`settling of shard ${shard} is refused by the disk`] : []),
-        ...(counters.retentionFailing > 0 ? [`retention of shard ${shard} is refused by the disk`] : [])
+        ...(counters.retentionFailing > 0 ? [`retention of shard ${shard} is refused by the disk`] : []),
+        ...(counters.damagedRuns > 0 ? [damageTrouble(shard, counters.damagedRuns)] : [])
       ])
   }
 
@@ -204,6 +205,11 @@ export class LocalEngine implements Engine {
       send()
     })
   }
+}
+
+/** Said until the shard starts anew: somebody has to look. */
+function damageTrouble(shard: number, runCount: number): string {
+  return `shard ${shard} put ${runCount} damaged or unreadable range(s) of records aside; the log says which`
 }
 
 function readEntry(bytes: Buffer, at: number, partitions: PartitionDescription[]): void {

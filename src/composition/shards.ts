@@ -55,6 +55,10 @@ export function buildShards(parts: ShardParts): ShardSet {
     topics: () => open.all(),
     producers: () => table.numbers(),
     isKnownHandle: handle => catalog.meaningOf(handle).kind !== 'unknown',
+    placeInTopic: handle => {
+      const meaning = catalog.meaningOf(handle)
+      return meaning.kind === 'live' ? { topic: meaning.topic.name, partition: meaning.partition } : null
+    },
     logger
   })
 }

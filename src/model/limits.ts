@@ -90,7 +90,16 @@ export const limits = {
   /** An HTTP produce body from this size on is scanned off the main thread: there the hand-over costs as much as the scan (0.2 ms). */
   offloadedBodyBytesMin: 256 * 1024,
   /** Jobs of the background pool that run or wait. */
-  backgroundJobsMax: 64
+  backgroundJobsMax: 64,
+  /**
+   * Settle jobs of a shard in a row that a failed read of a slot ended, before the next one gives up what it cannot read:
+   * with the waits between them more than half a minute, which a controller that resets or a path that is lost may take.
+   */
+  unreadJobsMax: 3,
+  /** Reads of such a run alone, one after the other, by the job that gives up. */
+  unreadRunReads: 3,
+  /** Damaged runs of one settle job that are reported one by one: the log stays readable. */
+  damagedRunsReported: 100
 } as const
 
 /** What every record costs in `max_bytes` of a consume, beside key and value (spec 5.2). */

@@ -31,6 +31,6 @@ export function settlerListener({ linkOf, tell, onSettled }: ListenerParts): Set
       onSettled(shard, report.sequence)
     },
     onFilesUnused: (shard, paths) => ask(shard, id => ({ kind: 'files-unused', id, paths })),
-    onSettleFailed: (shard, problem, isFull) => tell(shard, id => ({ kind: 'settle-failed', id, problem, isFull }))
+    onSettleFailed: (shard, failure) => tell(shard, id => ({ kind: 'settle-failed', id, failure }))
   }
 }

@@ -15,6 +15,7 @@ import { Adoptions } from './adoptions.ts'
 import type {
   CompactablePartition,
   CompactedTopic,
+  SettleFailure,
   SettleReport,
   SettleWish,
   SettlerJob,
@@ -33,7 +34,7 @@ export interface SettlerListener {
   onSettled(shard: number, report: SettleReport): Promise<void>
   /** @returns resolves when the shard has adopted what was sent before, and closed those files. */
   onFilesUnused(shard: number, paths: readonly string[]): Promise<void>
-  onSettleFailed(shard: number, problem: string, isFull: boolean): void
+  onSettleFailed(shard: number, failure: SettleFailure): void
 }
 
 export interface SettlerOptions {
@@ -59,6 +60,8 @@ export interface Tierable {
 
 /** The thread ends when it had nothing to do for so long. */
 const IDLE_MS = 3000
+/** What becomes of a job whose thread died. */
+const threadEnded: SettleFailure = { problem: 'the settler thread ended', isFull: false, isUnread: false }
 /** Files that the disk would not remove are tried again after it. */
 const SWEEP_RETRY_MS = 30_000
 /** Files that the shard may still read are looked at again after it. */
@@ -260,7 +263,7 @@ export class SettlerThread {
     for (const job of this.#open.splice(0)) {
       if (job.kind === 'settle' || job.kind === 'replace') this.#inDoubt.add(job.place.shard)
       if (job.kind === 'fill') listener.onFillFailed(job.shard, job.bytes)
-      else if (job.kind === 'settle') listener.onSettleFailed(job.place.shard, 'the settler thread ended', false)
+      else if (job.kind === 'settle') listener.onSettleFailed(job.place.shard, threadEnded)
       else if (job.kind === 'sweep') this.sweepAt(job.place.shard, Date.now() + SWEEP_RETRY_MS)
       else this.#drop([job])
     }
@@ -292,7 +295,7 @@ export class SettlerThread {
       case 'settle-failed':
         if (!this.#close(job => job.kind === 'settle' && job.place.shard === shard)) break
         this.#inDoubt.add(shard)
-        listener.onSettleFailed(shard, reply.problem, reply.isFull)
+        listener.onSettleFailed(shard, reply.failure)
         break
       case 'compactable':
         this.#answer(shard, 'find-compactable', reply)

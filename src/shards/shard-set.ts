@@ -65,6 +65,8 @@ export interface ShardSetOptions {
   readonly producers: () => number[]
   /** False for a handle that neither a topic nor a deleted topic ever had. */
   readonly isKnownHandle: (handle: number) => boolean
+  /** Topic and partition of a handle, for the log; null: no topic has it. */
+  readonly placeInTopic: (handle: number) => { readonly topic: string; readonly partition: number } | null
   readonly logger: Logger
 }
 
@@ -300,7 +302,7 @@ export class ShardSet {
     const { logger } = this.#options
     switch (event.kind) {
       case 'log':
-        logger[event.level]({ shard, ...event.fields }, event.message)
+        logger[event.level]({ shard, ...this.#named(event.fields) }, event.message)
         break
       case 'poisoned':
         logger.error({ shard, cause: event.cause }, 'shard stops: its disk failed; it restarts by its recovery rules')
@@ -329,6 +331,12 @@ export class ShardSet {
         this.#settler.settle(shard, event.wish)
         break
     }
+  }
+
+  /** A shard knows handles, not names. */
+  #named({ handle, ...fields }: Record<string, unknown>): Record<string, unknown> {
+    if (typeof handle !== 'number') return fields
+    return { ...(this.#options.placeInTopic(handle) ?? { handle }), ...fields }
   }
 
   /** Sends a shard a control message that nobody waits for. */

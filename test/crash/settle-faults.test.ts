@@ -124,6 +124,8 @@ describe('a broker killed in the middle of settling', () => {
 })
 
 const refusals = [
+  'slot.read:1=EIO',
+  'slot.read:4=EIO',
   'segment.create:1=EMFILE',
   'segment.create:1=EINVAL',
   'segment.write:1=ENOSPC',
@@ -189,6 +191,48 @@ describe('a compaction that is committed without the shard being told', () => {
       assert.equal((await broker.kill('SIGTERM')).code, 0)
     })
   }
+})
+
+describe('a place in the journal that the device never reads', () => {
+  it('costs the records in it, which are named, and nothing else: all around it is settled', async t => {
+    // The job reads header, tail and footer of one slot, then all records at once; the one that gives up reads them alone.
+    const faults = ['slot.read:4=EIO', 'slot.read:8=EIO', 'slot.read:12=EIO', 'slot.read:16-19=EIO']
+    const broker = await spawnBroker(t, {
+      variant: oneShard,
+      // Asking each second what to compact keeps the thread, and with it the faults.
+      flags: { ...flags, '--settle-idle': '1h', '--settle-age': '1h', '--compaction-check-interval': '1s' },
+      env: { MILLRACE_FAULTS: `settler/${faults.join(',')}` }
+    })
+    const api = new HttpApi(broker.url)
+    await api.createTopic('keyed', 2, { cleanup_policy: 'compact' })
+    for (let i = 0; i < 4; i++)
+      await api.produce(
+        'keyed',
+        [0, 1].map(n => ({ key: `k${i}.${n}`, value: `v${i}.${n}`, partition: 1 }))
+      )
+    assert.equal((await api.post('/admin/run-compaction', {})).status, 503)
+    // It waits 1, 5 and 30 s between its tries.
+    const said = await broker.waitForLog(line => /could not be read while settling/.test(String(line['msg'])), 60_000)
+    const { level, topic, partition, first, last } = said
+    assert.deepEqual([level, topic, partition, first, last], ['error', 'keyed', 1, 0, 1])
+    const failed = broker.logs.filter(line => /could not be settled/.test(String(line['msg'])))
+    assert.equal(failed.length, 3)
+    assert.match((await api.get('/healthz')).text, /"troubles":\["shard 0 put 1 damaged or unreadable range/)
+    const assertLost = async (reader: HttpApi): Promise<void> => {
+      const refused = await reader.get('/topics/keyed/consume?partition=1&offset=0')
+      assert.equal(refused.status, 410)
+      assert.match(refused.text, /offsets 0 to 1 of partition 1 .*the next readable offset is 2/)
+      assert.deepEqual(
+        (await reader.consumeAll('keyed', 1, 2)).map(({ value }) => value),
+        ['v1.0', 'v1.1', 'v2.0', 'v2.1', 'v3.0', 'v3.1']
+      )
+    }
+    await assertLost(api)
+    await broker.kill('SIGKILL')
+    const next = await start(t, null, broker.dataDir)
+    await assertLost(new HttpApi(next.url))
+    assert.equal((await next.kill('SIGTERM')).code, 0)
+  })
 })
 
 /** Names of the threads of a process. */

@@ -15,10 +15,12 @@ import { placeOfHandle } from '../../src/log/settle/handle-place.ts'
 import { SettleMemory } from '../../src/log/settle/settle-memory.ts'
 import { changeOf, type PartitionChange } from '../../src/log/settle/partition-change.ts'
 import { replaceSegments, type Replacement } from '../../src/log/settle/replace.ts'
+import { isUnreadSlot } from '../../src/log/settle/run-reader.ts'
 import { removeDue } from '../../src/log/settle/removals.ts'
 import { settle, type SettleResult } from '../../src/log/settle/settle.ts'
 import { coldBaseOffsets } from '../../src/log/tiering.ts'
 import { BrokerError } from '../../src/model/errors.ts'
+import { limits } from '../../src/model/limits.ts'
 import { packMessage, unpackMessage } from '../../src/wire/msgpack.ts'
 import type { SettlerJob, SettlerReply, ShardPlace } from '../../src/wire/shard/settle.ts'
 import { dueObjects, findCompactable, findTierable } from './find-partitions.ts'
@@ -102,7 +104,8 @@ export class ManifestDesk {
       placeOf: handle => placeOfHandle(topics, handle),
       startOffsets: new Map(wish.startOffsets),
       nowMs: systemClock.nowMs(),
-      graceMs
+      graceMs,
+      givesUpUnread: wish.unreadJobs >= limits.unreadJobsMax
     })
     for (;;) {
       const step = steps.next()
@@ -126,9 +129,9 @@ export class ManifestDesk {
       : result.changed.map(now => this.#changeOf(result.isWhole ? undefined : before, now, false))
     for (const part of partsOf(changes)) this.#reply({ kind: 'settled-part', shard, changes: part })
     this.#untold.delete(shard)
-    const { manifest, readBytes, writtenBytes, damagedRuns, isDirect } = result
+    const { manifest, readBytes, writtenBytes, damagedRuns, damaged, isDirect } = result
     const unused = result.unused.slice(0, UNUSED_MAX)
-    const report = { readBytes, writtenBytes, damagedRuns, isDirect, unused, milliseconds }
+    const report = { readBytes, writtenBytes, damagedRuns, damaged, isDirect, unused, milliseconds }
     const nextRemovalMs = nextRemovalOf(manifest)
     this.#reply({ kind: 'settled', shard, report: { ...report, sequence: manifest.settledSequence, nextRemovalMs } })
   }
@@ -243,7 +246,8 @@ function failureOf(job: ManifestJob, error: unknown): SettlerReply {
   const problem = problemOf(error)
   switch (job.kind) {
     case 'settle': {
-      return { kind: 'settle-failed', shard, problem, isFull: error instanceof DiskError && error.isFull }
+      const isFull = error instanceof DiskError && error.isFull
+      return { kind: 'settle-failed', shard, failure: { problem, isFull, isUnread: isUnreadSlot(error) } }
     }
     case 'replace':
       return { kind: 'replaced', shard, isCommitted: false, unused: [], nextRemovalMs: null, problem }

@@ -202,7 +202,7 @@ export class ShardLoop {
         settling.finish(message.report)
         break
       case 'settle-failed':
-        settling.fail(message.problem, message.isFull)
+        settling.fail(message.failure)
         break
       case 'stop':
         this.#stop(message.id)

@@ -12,7 +12,7 @@ import { applyChange, type PartitionChange } from '../../src/log/settle/partitio
 import type { ShardLog } from '../../src/log/shard-log.ts'
 import { unpackMessage } from '../../src/wire/msgpack.ts'
 import { counterIndex } from '../../src/wire/shard/counters.ts'
-import type { SettleReport } from '../../src/wire/shard/settle.ts'
+import type { SettleFailure, SettleReport } from '../../src/wire/shard/settle.ts'
 import type { SettlingSettings } from '../../src/wire/shard/start.ts'
 import type { ReplyWriter } from './reply-writer.ts'
 
@@ -50,6 +50,8 @@ export class Settling {
   #isAsked = false
   #askedBytes = 0
   #failures = 0
+  /** Jobs in a row that ended because a slot could not be read. */
+  #unreadJobs = 0
   #retryAtMs = 0
   #lastGroupMs: number
   /** Start offsets moved or topics were dropped since the last job. */
@@ -139,7 +141,7 @@ export class Settling {
     }
     this.#isAsked = true
     this.#hasDropped = false
-    replies.event({ kind: 'settle-wanted', wish: { slots, startOffsets } })
+    replies.event({ kind: 'settle-wanted', wish: { slots, startOffsets, unreadJobs: this.#unreadJobs } })
   }
 
   /** Some partitions of a committed job: readers look there from now on. */
@@ -160,9 +162,10 @@ export class Settling {
 
   /** The job is committed and all of it adopted. */
   finish(report: SettleReport): void {
-    const { log, counters, replies } = this.#parts
+    const { log, counters } = this.#parts
     this.#isAsked = false
     this.#failures = 0
+    this.#unreadJobs = 0
     log.freeSlots(report.sequence)
     this.forgetFiles(report.unused)
     this.#answerWaiting(report.sequence)
@@ -175,21 +178,36 @@ export class Settling {
     counters[counterIndex.settleWrittenBytes]! += report.writtenBytes
     counters[counterIndex.settleMs]! += report.milliseconds
     if (!report.isDirect) counters[counterIndex.settleBuffered]! += 1
-    if (report.damagedRuns > 0) {
-      const { damagedRuns } = report
-      replies.log('error', 'damaged data was met while settling, and put aside: see millrace quarantine', {
-        damagedRuns
-      })
+    this.#reportDamage(report)
+  }
+
+  /** Whoever reads the log learns which records are lost, and whether there is something to look at. */
+  #reportDamage({ damagedRuns, damaged }: SettleReport): void {
+    const { counters, replies } = this.#parts
+    counters[counterIndex.damagedRuns]! += damagedRuns
+    for (const { handle, firstOffset, nextOffset, isKept } of damaged) {
+      const fields = { handle, first: firstOffset, last: nextOffset - 1 }
+      if (isKept)
+        replies.log('error', 'damaged data was met while settling, and put aside: see millrace quarantine', fields)
+      else
+        replies.log(
+          'error',
+          'records could not be read while settling, and are given up: see millrace quarantine',
+          fields
+        )
     }
+    if (damagedRuns > damaged.length)
+      replies.log('error', 'more damaged data was met than is named here: see millrace quarantine', { damagedRuns })
   }
 
   /** Nothing was committed: it is tried again. */
-  fail(problem: string, isFull: boolean): void {
+  fail({ problem, isFull, isUnread }: SettleFailure): void {
     const { counters, replies, monotonicMs } = this.#parts
     this.#isAsked = false
     this.#hasDropped = true
     const waitMs = RETRY_MS[Math.min(this.#failures, RETRY_MS.length - 1)] ?? 0
     this.#failures++
+    if (isUnread) this.#unreadJobs++
     this.#retryAtMs = monotonicMs() + waitMs
     counters[counterIndex.settlingFailing] = 1
     counters[counterIndex.settleFailures]! += 1

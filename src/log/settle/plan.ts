@@ -8,8 +8,6 @@ import type { DirectoryEntry } from '../group-format.ts'
 import { SLOT_GROUPS_AT, decodeSlotHeader, saltSeed } from '../slot-format.ts'
 import { SlotWindow, readFooter } from '../slot-scan.ts'
 
-/** Read at once of a footer. */
-const PIECE_BYTES = 256 * 1024
 /** Entries that one job takes: they are in memory together, some 200 bytes each. A job takes one slot at least. */
 export const PLANNED_ENTRIES_MAX = 500_000
 
@@ -94,7 +92,8 @@ function readSlot(
 ): { slot: PlannedSlot; entries: DirectoryEntry[]; lastGroup: number; receiveMsMax: number } {
   const file = disk.open('slot.open', path)
   try {
-    const window = new SlotWindow(file, PIECE_BYTES)
+    // Reads little more than header and footer: a bad place in a group costs that group's runs, not the slot.
+    const window = new SlotWindow(file, SLOT_GROUPS_AT)
     const verdict = decodeSlotHeader(window.view(0, SLOT_GROUPS_AT))
     const header = verdict.kind === 'header' && verdict.header.sequence === sequence ? verdict.header : null
     const footer = header === null ? null : readFooter(window, saltSeed(header.salt))

@@ -1,4 +1,12 @@
-/** Reads the runs of one partition out of slots, small ones that lie close together at once, and checks them. */
+/**
+ * Reads the runs of one partition out of slots, small ones that lie close together at once, and checks them. Settler
+ * thread, or a tool that holds the lock.
+ *
+ * A device that fails a read ends the job: what cannot be read now may be read later. Only a job that is told to give up
+ * goes on without the runs that it cannot read, each tried alone: a bad place takes no run with it that is not there.
+ */
+import { DiskError } from '../../disk/disk.ts'
+import { limits } from '../../model/limits.ts'
 import type { DirectoryEntry } from '../group-format.ts'
 import { isRunWhole } from '../slot-scan.ts'
 import type { PlannedEntry, PlannedSlot } from './plan.ts'
@@ -7,22 +15,38 @@ import type { PlannedEntry, PlannedSlot } from './plan.ts'
 const GAP_BYTES = 16 * 1024
 const PIECE_BYTES = 512 * 1024
 
+/** True if the device failed to read a slot: later it may do so, or never. */
+export function isUnreadSlot(error: unknown): boolean {
+  return error instanceof DiskError && error.code === 'EIO' && error.point === 'slot.read'
+}
+
 export class RunReader {
+  readonly #givesUp: boolean
   buffer = Buffer.allocUnsafeSlow(PIECE_BYTES)
   #slot: PlannedSlot | null = null
   #start = 0
   #length = 0
+  /** Of a piece that the device did not read: runs of #failedSlot before it are read one by one. */
+  #failedEnd = 0
+  #failedSlot: PlannedSlot | null = null
   readBytes = 0
+
+  /** @param givesUp runs that the device does not read count as absent. */
+  constructor(givesUp = false) {
+    this.#givesUp = givesUp
+  }
 
   /**
    * Makes a run present: buffer[index, index + bytes) on return, until the next call.
-   * @param index of the run among `runs`, in order of writing. @throws DiskError
+   * @param index of the run among `runs`, in order of writing.
+   * @returns its place in the buffer; −1: the slot ends before it does, or it is given up.
+   * @throws DiskError; of the device's failures (isUnreadSlot) only one that does not give up.
    */
   read(runs: readonly PlannedEntry[], index: number): number {
     const { slot, entry } = runs[index] as PlannedEntry
     const end = entry.position + entry.bytes
     const isPresent = slot === this.#slot && entry.position >= this.#start && end <= this.#start + this.#length
-    if (!isPresent) this.#load(slot, entry.position, this.#pieceEnd(runs, index))
+    if (!isPresent && !this.#loadRun(runs, index)) return -1
     return end <= this.#start + this.#length ? entry.position - this.#start : -1
   }
 
@@ -35,6 +59,33 @@ export class RunReader {
   forget(): void {
     this.#slot = null
     this.#length = 0
+  }
+
+  /** Reads the piece that begins with a run. @returns false: the run is given up. */
+  #loadRun(runs: readonly PlannedEntry[], index: number): boolean {
+    const { slot, entry } = runs[index] as PlannedEntry
+    const isFailed = slot === this.#failedSlot && entry.position < this.#failedEnd
+    if (!isFailed) {
+      const end = this.#pieceEnd(runs, index)
+      if (this.#isLoaded(slot, entry.position, end)) return true
+      this.#failedSlot = slot
+      this.#failedEnd = end
+    }
+    for (let read = 0; read < limits.unreadRunReads; read++) {
+      if (this.#isLoaded(slot, entry.position, entry.position + entry.bytes)) return true
+    }
+    return false
+  }
+
+  /** @returns false: the device failed, and this reader gives up. */
+  #isLoaded(slot: PlannedSlot, start: number, end: number): boolean {
+    try {
+      this.#load(slot, start, end)
+      return true
+    } catch (error) {
+      if (!this.#givesUp || !isUnreadSlot(error)) throw error
+      return false
+    }
   }
 
   #pieceEnd(runs: readonly PlannedEntry[], index: number): number {

@@ -7,6 +7,8 @@
  *   sealed, with its own `.log`     the `.log` is cut to its length; `.blocks`, `.index`, `.timeindex` beside it
  */
 import { assert } from '../../base/assert.ts'
+import { limits } from '../../model/limits.ts'
+import type { DamagedRun } from '../../wire/shard/settle.ts'
 import { entryKinds } from '../group-format.ts'
 import { encodeOffsetIndex, encodeTimeIndex } from '../kafka-index.ts'
 import type { DamagedRange, Extent } from '../manifest.ts'
@@ -37,6 +39,8 @@ export class SegmentWriter {
   readonly #builder = new BlockBuilder()
   #turnBytes = 0
   damagedRuns = 0
+  /** The first of them, limits.damagedRunsReported at most. */
+  readonly damaged: DamagedRun[] = []
 
   constructor(output: SettleOutput, reader: RunReader, shard: number, sizes = segmentSizes) {
     this.#output = output
@@ -124,7 +128,6 @@ export class SegmentWriter {
     let nextOffset = 0
     for (const piece of packed.pieces) {
       if (!piece.isWhole) {
-        this.damagedRuns++
         this.#keepDamaged(draft, piece, packed.bytes.subarray(piece.start, piece.end))
         continue
       }
@@ -163,7 +166,7 @@ export class SegmentWriter {
       const { entry, slot } = run
       const at = reader.read(runs, i)
       if (at < 0 || !reader.isWhole(entry, at, slot.seed)) {
-        this.quarantine(draft, run)
+        this.#putAside(draft, run, at)
         continue
       }
       this.#builder.add(reader.buffer, at, at + entry.bytes, position + bytes)
@@ -177,20 +180,29 @@ export class SegmentWriter {
     return { bytes, baseOffset, nextOffset, blockCount: this.#builder.count - before }
   }
 
-  /** Its bytes are kept as they are, in a file of their own; its offsets are never served (V2). */
+  /** Its bytes are kept as they are, in a file of their own; its offsets are never served (V2). @throws DiskError */
   quarantine(draft: PartitionDraft, run: PlannedEntry): void {
-    const { entry } = run
-    this.damagedRuns++
-    const at = this.#reader.read([run], 0)
-    const bytes = at < 0 ? Buffer.alloc(0) : this.#reader.buffer.subarray(at, at + entry.bytes)
+    this.#putAside(draft, run, this.#reader.read([run], 0))
+  }
+
+  /** @param at where the reader has the run; −1: nothing of it can be read, so nothing can be kept. */
+  #putAside(draft: PartitionDraft, { entry }: PlannedEntry, at: number): void {
+    const bytes = at < 0 ? null : this.#reader.buffer.subarray(at, at + entry.bytes)
     this.#keepDamaged(draft, { firstOffset: entry.baseOffset, nextOffset: entry.nextOffset }, bytes)
   }
 
-  #keepDamaged(draft: PartitionDraft, range: Pick<DamagedRange, 'firstOffset' | 'nextOffset'>, bytes: Buffer): void {
-    const { firstOffset, nextOffset } = range
-    const path = `quarantine/${this.#shard}-${draft.handle}-${String(firstOffset).padStart(20, '0')}.bytes`
-    this.#output.writeFile(path, bytes, 'quarantine')
+  #keepDamaged(
+    draft: PartitionDraft,
+    { firstOffset, nextOffset }: Pick<DamagedRange, 'firstOffset' | 'nextOffset'>,
+    bytes: Buffer | null
+  ): void {
+    const { handle } = draft
+    const name = `quarantine/${this.#shard}-${handle}-${String(firstOffset).padStart(20, '0')}.bytes`
+    const path = bytes === null ? null : name
+    if (bytes !== null) this.#output.writeFile(name, bytes, 'quarantine')
     draft.addDamaged({ firstOffset, nextOffset, path })
+    if (this.damagedRuns++ >= limits.damagedRunsReported) return
+    this.damaged.push({ handle, firstOffset, nextOffset, isKept: path !== null })
   }
 
   /** Puts the entries of the extent just written into the pack. */

@@ -4,6 +4,7 @@
  * at, the old manifest counts, or the new one, and both are whole.
  */
 import { DiskError, type Disk } from '../../disk/disk.ts'
+import type { DamagedRun } from '../../wire/shard/settle.ts'
 import { commitManifest } from '../manifest-file.ts'
 import type { Manifest, ManifestPartition } from '../manifest.ts'
 import { SettleOutput, type SettleStep } from './output.ts'
@@ -46,6 +47,8 @@ export interface SettleJob {
   readonly nowMs: number
   /** From the commit to the removal of files that it leaves unused. */
   readonly graceMs: number
+  /** Runs that the device does not read are put aside as damaged. Default: they end the job. */
+  readonly givesUpUnread?: boolean
 }
 
 export interface SettleResult {
@@ -60,6 +63,8 @@ export interface SettleResult {
   readonly readBytes: number
   readonly writtenBytes: number
   readonly damagedRuns: number
+  /** The first of them. */
+  readonly damaged: readonly DamagedRun[]
   /** False: files could not bypass the page cache. */
   readonly isDirect: boolean
 }
@@ -80,7 +85,7 @@ export function* settle(
   const { dataDirectory, syncsLater = false } = place
   const at = { dataDirectory, shard: manifest, pack: manifest.nextPack, syncsLater }
   const output = new SettleOutput(place.disk, at, place.memory)
-  const reader = new RunReader()
+  const reader = new RunReader(job.givesUpUnread)
   const writer = new SegmentWriter(output, reader, manifest.shard, place.sizes)
   // A job that was committed, and whose shard was never told: it is told of all.
   const wasCommitted = slots.length < job.slots.length
@@ -92,6 +97,7 @@ export function* settle(
     readBytes: reader.readBytes,
     writtenBytes: output.writtenBytes,
     damagedRuns: writer.damagedRuns,
+    damaged: writer.damaged,
     isDirect: output.isDirect
   })
   let isDone = false

@@ -38,7 +38,8 @@ export const shardCounters = [
   'retentionBytes',
   'retentionFailing',
   'settlingFailing',
-  'coldWaits'
+  'coldWaits',
+  'damagedRuns'
 ] as const
 export type ShardCounter = (typeof shardCounters)[number]
 

@@ -7,7 +7,7 @@
 import type { Written } from '../../model/errors.ts'
 import type { CleanupPolicy } from '../../model/topic.ts'
 import type { ColdSegment } from './cold.ts'
-import type { SettleReport, SettleWish } from './settle.ts'
+import type { SettleFailure, SettleReport, SettleWish } from './settle.ts'
 
 /**
  * Requests ring.
@@ -122,7 +122,7 @@ export type ControlMessage =
   | { readonly kind: 'settled-part'; readonly id: number }
   /** All parts were sent: the slots are free. */
   | { readonly kind: 'settled'; readonly id: number; readonly report: SettleReport }
-  | { readonly kind: 'settle-failed'; readonly id: number; readonly problem: string; readonly isFull: boolean }
+  | { readonly kind: 'settle-failed'; readonly id: number; readonly failure: SettleFailure }
   /** Some of the producers that exist; all are told before `opened`. Data of others is of producers that were forgotten. */
   | { readonly kind: 'producers-known'; readonly id: number; readonly numbers: readonly number[] }
   | { readonly kind: 'producers-forgotten'; readonly id: number; readonly numbers: readonly number[] }
@@ -142,6 +142,7 @@ export type ControlMessage =
 /** What a shard says unasked. */
 export type ShardEvent =
   | { readonly kind: 'recovered'; readonly report: RecoveryReport }
+  /** A field `handle` is told as topic and partition: a shard knows no names. */
   | {
       readonly kind: 'log'
       readonly level: 'debug' | 'info' | 'warn' | 'error'

@@ -23,6 +23,27 @@ export interface SettleWish {
   readonly slots: readonly SlotName[]
   /** Start offsets above those that the manifest may know, by handle. */
   readonly startOffsets: readonly (readonly [handle: number, offset: number])[]
+  /** Jobs in a row that ended because a slot could not be read. From limits.unreadJobsMax on what still cannot is given up. */
+  readonly unreadJobs: number
+}
+
+/** Why nothing of a settle job counts. */
+export interface SettleFailure {
+  readonly problem: string
+  /** The disk has no room. */
+  readonly isFull: boolean
+  /** The device failed to read a slot. */
+  readonly isUnread: boolean
+}
+
+/** Offsets that a settle job put aside: their bytes are not what was written, or cannot be read. */
+export interface DamagedRun {
+  readonly handle: number
+  readonly firstOffset: number
+  /** Behind the last one. */
+  readonly nextOffset: number
+  /** False: not even the damaged bytes could be read, so none are kept. */
+  readonly isKept: boolean
 }
 
 /** Where a shard's files are. */
@@ -96,6 +117,8 @@ export interface SettleReport {
   readonly writtenBytes: number
   readonly milliseconds: number
   readonly damagedRuns: number
+  /** Of these the first limits.damagedRunsReported. */
+  readonly damaged: readonly DamagedRun[]
   /** False: files could not bypass the page cache. */
   readonly isDirect: boolean
   /** When the next file is to be removed, Unix ms; null: none waits. */
@@ -148,7 +171,7 @@ export type SettlerReply =
       readonly nextRemovalMs: number | null
       readonly problem: string | null
     }
-  | { readonly kind: 'settle-failed'; readonly shard: number; readonly problem: string; readonly isFull: boolean }
+  | { readonly kind: 'settle-failed'; readonly shard: number; readonly failure: SettleFailure }
   | {
       readonly kind: 'swept'
       readonly shard: number

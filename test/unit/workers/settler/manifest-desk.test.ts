@@ -43,7 +43,7 @@ class Stage {
 
   settle(): Promise<SettlerReply[]> {
     const slots = this.#log.sealedSlots.map(({ name, sequence }) => ({ name, sequence }))
-    return this.run({ kind: 'settle', place, wish: { slots, startOffsets: [] }, topics, graceMs: 0 })
+    return this.run({ kind: 'settle', place, wish: { slots, startOffsets: [], unreadJobs: 0 }, topics, graceMs: 0 })
   }
 
   sweep(): Promise<SettlerReply[]> {

@@ -4,7 +4,8 @@ import { describe, it, type TestContext } from 'node:test'
 import { MessageChannel } from 'node:worker_threads'
 import { SimulatedDisk } from '../../../../src/disk/simulated-disk.ts'
 import type { ShardLog } from '../../../../src/log/shard-log.ts'
-import { createCounters } from '../../../../src/wire/shard/counters.ts'
+import { counterIndex, createCounters } from '../../../../src/wire/shard/counters.ts'
+import type { SettleReport, SettleWish } from '../../../../src/wire/shard/settle.ts'
 import { Settling } from '../../../../workers/shard/settling.ts'
 import { atEnd } from '../../../support/clean-up.ts'
 import { ManualClock, append, openLog, textRecord } from '../../../support/log-harness.ts'
@@ -17,6 +18,9 @@ interface Stage {
   readonly settling: Settling
   /** What was answered and asked for, in words. */
   readonly said: string[]
+  readonly wishes: SettleWish[]
+  readonly logged: unknown[]
+  readonly counters: Float64Array
 }
 
 function stage(t: TestContext, budgetBytes: number): Stage {
@@ -24,6 +28,9 @@ function stage(t: TestContext, budgetBytes: number): Stage {
   const log = openLog(new SimulatedDisk(), { clock })
   log.table.open({ firstHandle: 1, partitionCount: 1, segmentBytes: 2 ** 30 })
   const said: string[] = []
+  const wishes: SettleWish[] = []
+  const logged: unknown[] = []
+  const counters = new Float64Array(createCounters())
   const { port1, port2 } = new MessageChannel()
   atEnd(t, () => port1.close())
   const settling = new Settling({
@@ -31,15 +38,18 @@ function stage(t: TestContext, budgetBytes: number): Stage {
     replies: {
       acknowledge: id => said.push(`done ${id}`),
       refuseByDisk: (id, what, isFull) => said.push(`${what} ${id}: ${isFull ? 'full' : 'refused'}`),
-      event: event => said.push(event.kind),
-      log: () => undefined
+      event: event => {
+        said.push(event.kind)
+        if (event.kind === 'settle-wanted') wishes.push(event.wish)
+      },
+      log: (level, message, fields) => logged.push([level, message, fields])
     },
     changes: port2,
-    counters: new Float64Array(createCounters()),
+    counters,
     settings: { budgetBytes, idleMs: 1000, ageMs: 60_000 },
     monotonicMs: () => clock.monotonicMs()
   })
-  return { clock, log, settling, said }
+  return { clock, log, settling, said, wishes, logged, counters }
 }
 
 function write(log: ShardLog): void {
@@ -69,7 +79,7 @@ describe('a shard that is asked to settle all', () => {
       write(log)
       settling.settleAll(id)
       settling.turn(false)
-      settling.fail('no', isFull)
+      settling.fail({ problem: 'no', isFull, isUnread: false })
       settling.turn(false)
       clock.wallMs += 30_000
     }
@@ -81,6 +91,62 @@ describe('a shard that is asked to settle all', () => {
       'settling the journal 2: refused',
       'settle-wanted'
     ])
+  })
+})
+
+describe('a shard whose slots cannot be read', () => {
+  const report: SettleReport = {
+    sequence: 1,
+    readBytes: 0,
+    writtenBytes: 0,
+    milliseconds: 1,
+    damagedRuns: 3,
+    damaged: [
+      { handle: 1, firstOffset: 5, nextOffset: 7, isKept: false },
+      { handle: 1, firstOffset: 9, nextOffset: 10, isKept: true }
+    ],
+    isDirect: true,
+    nextRemovalMs: null,
+    unused: []
+  }
+
+  it('counts the jobs in a row that ended so, and tells the settler', t => {
+    const { clock, log, settling, wishes } = stage(t, 100 * SLOT_BYTES)
+    write(log)
+    settling.settleAll(1)
+    for (const isUnread of [true, true, false, true]) {
+      settling.turn(false)
+      settling.fail({ problem: 'no', isFull: false, isUnread })
+      clock.wallMs += 30_000
+    }
+    settling.turn(false)
+    settling.finish({ ...report, damagedRuns: 0, damaged: [] })
+    write(log)
+    settling.settleAll(2)
+    settling.turn(false)
+    assert.deepEqual(
+      wishes.map(({ unreadJobs }) => unreadJobs),
+      [0, 1, 2, 2, 3, 0]
+    )
+  })
+
+  it('says which offsets are lost, and how many ranges', t => {
+    const { settling, logged, counters } = stage(t, 100 * SLOT_BYTES)
+    settling.finish(report)
+    assert.deepEqual(logged, [
+      [
+        'error',
+        'records could not be read while settling, and are given up: see millrace quarantine',
+        { handle: 1, first: 5, last: 6 }
+      ],
+      [
+        'error',
+        'damaged data was met while settling, and put aside: see millrace quarantine',
+        { handle: 1, first: 9, last: 9 }
+      ],
+      ['error', 'more damaged data was met than is named here: see millrace quarantine', { damagedRuns: 3 }]
+    ])
+    assert.equal(counters[counterIndex.damagedRuns], 3)
   })
 })
 
