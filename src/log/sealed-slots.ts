@@ -38,7 +38,6 @@ export class SealedSlots {
   /** Slots up to that sequence are settled: their files may be used again. */
   freeUpTo(sequence: number, files: SlotFiles, slotBytes: number): void {
     for (let slot = this.#slots[0]; slot !== undefined && slot.sequence <= sequence; slot = this.#slots[0]) {
-      // Before the disk may refuse: a file that is given back twice would be two slots at once.
       this.#slots.shift()
       files.free(slot.ordinal, slot.capacityBytes, slotBytes)
     }

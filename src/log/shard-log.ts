@@ -361,9 +361,13 @@ export class ShardLog {
     this.table.logOf(partition.handle)?.adoptCompacted(partition)
   }
 
-  /** All slots up to that sequence are settled and adopted: their files are free. */
-  freeSlots(sequence: number): void {
+  /**
+   * All slots up to that sequence are settled and adopted: their files are free.
+   * @returns why a file that is not needed any more could not be removed; the next call tries it again. null: none is left.
+   */
+  freeSlots(sequence: number): DiskError | null {
     this.#journal.sealed.freeUpTo(sequence, this.files, this.#slotBytes)
+    return this.files.removeUnused()
   }
 
   /** A reader from `offset`. It stays valid while the log grows. */

@@ -5,7 +5,7 @@
  * `.slot` with a blank header is a filled spare. Files keep their names when they are used again.
  */
 import { assert } from '../base/assert.ts'
-import type { Disk, DiskFile } from '../disk/disk.ts'
+import { DiskError, type Disk, type DiskFile } from '../disk/disk.ts'
 
 /** Sealed slots kept open for reading; the least recently read is closed first. */
 const OPEN_FILES_MAX = 64
@@ -38,6 +38,8 @@ export class SlotFiles {
   /** Open handles by ordinal, least recently used first. */
   readonly #open = new Map<number, DiskFile>()
   #spares: SpareSlot[] = []
+  /** Names of files that hold nothing and are to go. A start takes those that are left for spares. */
+  #unremoved: string[] = []
   #nextNumber = 1
 
   constructor(disk: Disk, directory: string) {
@@ -103,13 +105,34 @@ export class SlotFiles {
     return this.#names.length - 1
   }
 
-  /** The slot of that ordinal holds nothing any more. A file of another size than slots have now is taken away. */
+  /**
+   * The slot of that ordinal holds nothing any more. A file of another size than slots have now is taken away by
+   * the next removeUnused().
+   */
   free(ordinal: number, capacityBytes: number, slotBytes: number): void {
     const name = this.nameOf(ordinal)
     this.#open.get(ordinal)?.close()
     this.#open.delete(ordinal)
     if (capacityBytes === slotBytes) this.addSpare({ name, capacityBytes, isFilled: true, isBlank: false })
-    else this.#disk.remove('slot.remove', this.path(name))
+    else this.#unremoved.push(name)
+  }
+
+  /** Takes away the files that free() leaves. @returns the first refusal; those files are tried again by the next call. */
+  removeUnused(): DiskError | null {
+    let refusal: DiskError | null = null
+    this.#unremoved = this.#unremoved.filter(name => {
+      try {
+        this.#disk.remove('slot.remove', this.path(name))
+        return false
+      } catch (error) {
+        if (!(error instanceof DiskError)) throw error
+        // Somebody else took it away.
+        if (error.code === 'ENOENT') return false
+        refusal ??= error
+        return true
+      }
+    })
+    return refusal
   }
 
   /** Durably takes away a slot whose header could not be written: half a header may look like a whole one. */

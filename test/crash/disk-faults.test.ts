@@ -4,12 +4,14 @@
  * The faults are armed in a child broker by MILLRACE_FAULTS at the n-th call of a point.
  */
 import assert from 'node:assert/strict'
+import { existsSync } from 'node:fs'
 import { describe, it, type TestContext } from 'node:test'
 import { connectEs01, Es01Error, type Es01Client } from '../../src/client/es01/client.ts'
 import type { ErrorCode } from '../../src/model/errors.ts'
 import { spawnBroker, waitFor, type SpawnedBroker } from '../support/broker.ts'
 import { CrashLoad, createTopics, postJson, readTopics, type LoadTopic } from '../support/crash-load.ts'
 import { seed } from '../support/crash-run.ts'
+import { HttpApi, parseError } from '../support/http-api.ts'
 import { judge, makeValue, type PartitionContents } from '../support/history.ts'
 import { replayLine } from '../support/log-random.ts'
 
@@ -198,6 +200,52 @@ describe('a disk that refuses a read', () => {
       broker.logs.some(line => line['msg'] === 'shard ended'),
       false
     )
+  })
+})
+
+describe('a journal that is to be settled while the disk refuses', () => {
+  it('is answered with 507 where sealing its open slot finds no room; the shard goes on, and settles when there is', async t => {
+    const faults = '0/slot.footer-write:1-2=ENOSPC'
+    const broker = await spawnBroker(t, { variant: oneShard, env: { MILLRACE_FAULTS: faults } })
+    const api = new HttpApi(broker.url)
+    await api.createTopic('alpha', 1, { cleanup_policy: 'compact' })
+    await api.produce('alpha', [{ key: 'k', value: 'a' }])
+    for (const value of ['b', 'c']) {
+      const refused = await api.post('/admin/run-compaction', {})
+      assert.deepEqual([refused.status, parseError(refused, 507).code], [507, 'DISK_FULL'])
+      await api.produce('alpha', [{ key: 'k', value }])
+    }
+    assert.equal((await api.post('/admin/run-compaction', {})).status, 204)
+    await broker.kill('SIGKILL')
+    assert.equal(
+      broker.logs.some(line => line['msg'] === 'shard ended'),
+      false
+    )
+    const next = await spawnBroker(t, { dataDir: broker.dataDir, variant: oneShard })
+    assert.equal((await new HttpApi(next.url).consumeAll('alpha', 0)).at(-1)?.value, 'c')
+  })
+
+  it('keeps its shard though a file that is not needed any more cannot be removed, and removes it later', async t => {
+    // The first slot is smaller than the others: it is not used again.
+    const faults = '0/slot.remove:1-2=EACCES'
+    const broker = await spawnBroker(t, { variant: oneShard, env: { MILLRACE_FAULTS: faults } })
+    const api = new HttpApi(broker.url)
+    const first = `${broker.dataDir}/journal/000/0001.slot`
+    await api.createTopic('alpha', 1, { cleanup_policy: 'compact' })
+    const seen: boolean[] = []
+    for (let i = 0; i < 3; i++) {
+      await api.produce('alpha', [{ key: `k${i}`, value: 'v' }])
+      assert.equal((await api.post('/admin/run-compaction', {})).status, 204)
+      seen.push(existsSync(first))
+    }
+    assert.deepEqual(seen, [true, true, false])
+    const said = broker.logs.filter(line => /holds nothing any more could not be removed/.test(String(line['msg'])))
+    assert.equal(said.length, 2)
+    assert.equal(
+      broker.logs.some(line => line['msg'] === 'shard ended'),
+      false
+    )
+    assert.equal((await api.consumeAll('alpha', 0)).length, 3)
   })
 })
 

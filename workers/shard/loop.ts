@@ -6,7 +6,7 @@
  */
 import { assert } from '../../src/base/assert.ts'
 import type { IdleMemory } from '../../src/base/idle-memory.ts'
-
+import { DiskError } from '../../src/disk/disk.ts'
 import type { ShardLog } from '../../src/log/shard-log.ts'
 import type { Bell, Doorbell } from '../../src/ring/bell.ts'
 import type { RingConsumer } from '../../src/ring/spsc-ring.ts'
@@ -112,13 +112,16 @@ export class ShardLoop {
     }
   }
 
+  /** Sealing the open slot takes room: a disk that has none refuses the one who asked, and the shard goes on. */
   #settleAll(id: number): void {
-    const { group, settling } = this.#parts
+    const { group, log, replies, settling } = this.#parts
     try {
       group.finish()
       settling.settleAll(id)
     } catch (error) {
-      throw group.poison(error)
+      if (!(error instanceof DiskError) || log.isPoisoned) throw group.poison(error)
+      replies.refuseByDisk(id, 'settling the journal', error.isFull)
+      replies.log('warn', 'the open journal slot could not be sealed', { cause: error.message })
     }
   }
 

@@ -162,11 +162,15 @@ export class Settling {
 
   /** The job is committed and all of it adopted. */
   finish(report: SettleReport): void {
-    const { log, counters } = this.#parts
+    const { log, counters, replies } = this.#parts
     this.#isAsked = false
     this.#failures = 0
     this.#unreadJobs = 0
-    log.freeSlots(report.sequence)
+    const refusal = log.freeSlots(report.sequence)
+    if (refusal !== null) {
+      const fields = { cause: refusal.message }
+      replies.log('warn', 'a journal file that holds nothing any more could not be removed; it is tried again', fields)
+    }
     this.forgetFiles(report.unused)
     this.#answerWaiting(report.sequence)
     if (this.#askedBytes > 0 && report.milliseconds > 0) {
