@@ -40,6 +40,10 @@ export class SlotFiles {
   #spares: SpareSlot[] = []
   /** Names of files that hold nothing and are to go. A start takes those that are left for spares. */
   #unremoved: string[] = []
+  /** Size of the spare that is kept for the next start; 0: none is. */
+  #reserveBytes = 0
+  /** Taken by a start alone: while the shard runs it is no spare. */
+  #reserve: SpareSlot | null = null
   #nextNumber = 1
 
   constructor(disk: Disk, directory: string) {
@@ -70,8 +74,30 @@ export class SlotFiles {
     if (number >= this.#nextNumber) this.#nextNumber = number + 1
   }
 
+  /** A spare of the size that is kept for the next start is, if there is none yet. */
   addSpare(spare: SpareSlot): void {
-    this.#spares.push(spare)
+    if (this.lacksReserve && spare.capacityBytes === this.#reserveBytes) this.#reserve = spare
+    else this.#spares.push(spare)
+  }
+
+  /**
+   * From now on one spare of exactly that size is kept for the next start, which may find the disk full. What a start
+   * itself needs it takes before.
+   */
+  keepReserve(bytes: number): void {
+    assert(this.#reserveBytes === 0, 'the size is chosen once')
+    this.#reserveBytes = bytes
+    for (const spare of this.#spares.splice(0)) this.addSpare(spare)
+  }
+
+  /** Size of the spare that is kept for the next start; 0: none is. */
+  get reserveBytes(): number {
+    return this.#reserveBytes
+  }
+
+  /** True if one is to be kept and there is none. */
+  get lacksReserve(): boolean {
+    return this.#reserveBytes > 0 && this.#reserve === null
   }
 
   /** The most recently freed spare that is large enough: few pages stay warm at low load (W9). */
@@ -113,7 +139,8 @@ export class SlotFiles {
     const name = this.nameOf(ordinal)
     this.#open.get(ordinal)?.close()
     this.#open.delete(ordinal)
-    if (capacityBytes === slotBytes) this.addSpare({ name, capacityBytes, isFilled: true, isBlank: false })
+    const isReserve = this.lacksReserve && capacityBytes === this.#reserveBytes
+    if (capacityBytes === slotBytes || isReserve) this.addSpare({ name, capacityBytes, isFilled: true, isBlank: false })
     else this.#unremoved.push(name)
   }
 

@@ -5,6 +5,7 @@
 import { assert } from '../base/assert.ts'
 import { crc32c } from '../base/crc32c.ts'
 import type { Clock } from '../base/clock.ts'
+import { DiskError } from '../disk/disk.ts'
 import { batchBytesAt } from '../wire/batch/view.ts'
 import { writeEntryGroup } from './entry-group.ts'
 import { BATCH_COVERED_BY_RUN, DirectoryEntry, ENTRY_BYTES, entryKinds, groupBytes } from './group-format.ts'
@@ -16,6 +17,9 @@ import { blockAligned } from './slot-format.ts'
 import type { SlotFiles } from './slot-files.ts'
 import type { ScannedGroup } from './slot-scan.ts'
 
+/** Beside records and directories: new epochs of some thousand partitions, headers and tails, and what the file system takes itself. */
+const REPAIR_SURPLUS_BYTES = 1024 * 1024
+
 export interface RepairParts {
   readonly files: SlotFiles
   readonly journal: Journal
@@ -26,8 +30,25 @@ export interface RepairParts {
 /** On return all that was found is durable and every slot found has its footer. @throws DiskError; the next start does it again. */
 export function repairTail(parts: RepairParts, findings: Findings): void {
   confirmHeaders(parts, findings)
-  copyDoubtful(parts, findings)
-  sealFound(parts, findings)
+  try {
+    copyDoubtful(parts, findings)
+    sealFound(parts, findings)
+  } catch (error) {
+    if (!(error instanceof DiskError) || !error.isFull) throw error
+    const problem = `the disk is full, and a start writes the newest records anew before it serves them: make ${roomFor(findings)} bytes free for ${parts.files.directory}, and start again`
+    throw new DiskError(error.code, error.point, `${problem} (${error.message})`, error)
+  }
+}
+
+/** Bytes that a repair may take of the disk, if no spare slot is there. */
+function roomFor({ slots, inDoubt }: Findings): number {
+  const copies = inDoubt.reduce((sum, group) => sum + 2 * group.totalBytes - group.bodyBytes, 0)
+  const footers = slots.reduce((sum, slot) => sum + (slot.isSealed ? 0 : directoryBytesOf(slot)), 0)
+  return copies + footers + REPAIR_SURPLUS_BYTES
+}
+
+function directoryBytesOf({ groups }: FoundSlot): number {
+  return groups.reduce((sum, group) => sum + group.totalBytes - group.bodyBytes, 0)
 }
 
 /**
@@ -49,9 +70,26 @@ function copyDoubtful({ files, journal, table }: RepairParts, findings: Findings
   const epochBytes = raised.length * ENTRY_BYTES
   const copiedBytes = inDoubt.reduce((sum, group) => sum + group.totalBytes, 0)
   const copiedDirectories = inDoubt.reduce((sum, group) => sum + group.totalBytes - group.bodyBytes, 0)
-  journal.openForCopies(copiedBytes + groupBytes(epochBytes, 0), copiedDirectories + epochBytes)
+  let ordinal = -1
+  try {
+    journal.openForCopies(copiedBytes + groupBytes(epochBytes, 0), copiedDirectories + epochBytes)
+    ordinal = journal.slotOrdinal
+    writeCopies({ files, journal, table }, findings, raised)
+  } catch (error) {
+    // What was begun of the slot does not count, and takes room.
+    if (ordinal >= 0 && error instanceof DiskError && !journal.isPoisoned) files.discard(ordinal)
+    throw error
+  }
+}
+
+/** Into the slot just opened, which counts at the end. */
+function writeCopies(
+  { files, journal, table }: Omit<RepairParts, 'clock'>,
+  findings: Findings,
+  raised: number[]
+): void {
   const source = findings.slots.at(-1)
-  for (const group of inDoubt) {
+  for (const group of findings.inDoubt) {
     assert(source !== undefined, 'a group in doubt lies in the last slot')
     const bytes = Buffer.alloc(group.totalBytes)
     const read = files.file(source.ordinal).read('slot.read', bytes, 0, bytes.length, group.position)

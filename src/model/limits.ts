@@ -98,6 +98,11 @@ export const limits = {
   unreadJobsMax: 3,
   /** Reads of such a run alone, one after the other, by the job that gives up. */
   unreadRunReads: 3,
+  /**
+   * A filled file of so many bytes is kept by each shard for its next start, which must write the groups in doubt anew even
+   * if the disk is full (V3): the largest group of small requests, the epochs of 10,000 partitions, and then some.
+   */
+  recoverySlotBytes: 4 * 1024 * 1024,
   /** Damaged runs of one settle job that are reported one by one: the log stays readable. */
   damagedRunsReported: 100
 } as const

@@ -14,6 +14,7 @@ import { seed } from '../support/crash-run.ts'
 import { HttpApi, parseError } from '../support/http-api.ts'
 import { judge, makeValue, type PartitionContents } from '../support/history.ts'
 import { replayLine } from '../support/log-random.ts'
+import { failToStart, smallFlags } from '../support/start-failure.ts'
 
 const FILE = 'test/crash/disk-faults.test.ts'
 const oneShard = { engine: 'uws', shards: 1 } as const
@@ -246,6 +247,38 @@ describe('a journal that is to be settled while the disk refuses', () => {
       false
     )
     assert.equal((await api.consumeAll('alpha', 0)).length, 3)
+  })
+})
+
+describe('a broker that is killed on a full disk', () => {
+  // Nothing is filled ahead but what is kept for the next start.
+  const flags = { '--journal-fill-ahead-bytes': '1', '--journal-first-slot-bytes': '1MiB' }
+  const full = { MILLRACE_FAULTS: '0/slot.create:1+=ENOSPC' }
+
+  it('starts again by the slot kept for that; without one it says how much room it needs, and where', async t => {
+    const broker = await spawnBroker(t, { variant: oneShard, flags })
+    const api = new HttpApi(broker.url)
+    await api.createTopic('alpha')
+    await api.produce('alpha', [{ value: 'a' }])
+    await broker.waitForLog(line => line['msg'] === 'slots filled')
+    await broker.kill('SIGKILL')
+    const { dataDir } = broker
+    // Nothing is kept by this one: it has taken what there was, and no more is filled.
+    const again = await spawnBroker(t, { dataDir, variant: oneShard, env: full })
+    const reader = new HttpApi(again.url)
+    assert.deepEqual(
+      (await reader.consumeAll('alpha', 0)).map(({ value }) => value),
+      ['a']
+    )
+    await reader.produce('alpha', [{ value: 'b' }])
+    await again.kill('SIGKILL')
+    const line = await failToStart(t, smallFlags(dataDir, { '--shards': '1' }), { env: full })
+    assert.match(line, /the disk is full, .*: make \d{7} bytes free for .*\/journal\/000, and start again/)
+    const last = await spawnBroker(t, { dataDir, variant: oneShard })
+    assert.deepEqual(
+      (await new HttpApi(last.url).consumeAll('alpha', 0)).map(({ value }) => value),
+      ['a', 'b']
+    )
   })
 })
 

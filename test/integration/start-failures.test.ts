@@ -144,7 +144,7 @@ test('a fault of the configuration ends with code 2', async t => {
   ]
   writeFileSync(file, 'data_dir = "unterminated\n')
   for (const [what, args, text] of cases) {
-    await t.test(what, async t => assert.match(await failToStart(t, args, 2), text))
+    await t.test(what, async t => assert.match(await failToStart(t, args, { code: 2 }), text))
   }
   await t.test('and makes no directory', () => assert.deepEqual(readdirSync(folder), ['broken.toml']))
 })

@@ -30,11 +30,15 @@ export function smallFlags(dataDir: string, flags: Readonly<Record<string, strin
  * Lines of the log, which are JSON, may stand before it; a stack trace outside of them is a second line.
  * @returns the line, without its end.
  */
-export async function failToStart(t: TestContext, args: readonly string[], code = 1): Promise<string> {
+export async function failToStart(
+  t: TestContext,
+  args: readonly string[],
+  { code = 1, env = {} }: { readonly code?: number; readonly env?: Readonly<Record<string, string>> } = {}
+): Promise<string> {
   const child = spawn(process.execPath, [`${root}dist/src/main.js`, 'serve', ...args], {
     cwd: root,
     stdio: ['ignore', 'pipe', 'pipe'],
-    env: process.env
+    env: { ...process.env, ...env }
   })
   atEnd(t, () => child.kill('SIGKILL'))
   const timer = setTimeout(() => child.kill('SIGKILL'), START_MS_MAX)

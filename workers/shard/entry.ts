@@ -9,6 +9,7 @@ import { IdleMemory, openHeap } from '../../src/base/idle-memory.ts'
 import { parseFaultPlan } from '../../src/disk/fault-plan.ts'
 import { createRealDisk } from '../../src/disk/real-disk.ts'
 import { ShardLog } from '../../src/log/shard-log.ts'
+import { limits } from '../../src/model/limits.ts'
 import { Bell, Doorbell } from '../../src/ring/bell.ts'
 import { CommitCell } from '../../src/ring/commit-cell.ts'
 import { RingConsumer, RingProducer } from '../../src/ring/spsc-ring.ts'
@@ -55,6 +56,9 @@ function runShard(start: ShardStart): void {
   const monotonicMs = systemClock.monotonicMs
   const log = openLog(start, counters)
   counters[counterIndex.quarantinedRuns] = log.report.quarantinedRuns
+  // Where nothing is filled ahead, this is not either; and a slot that is no larger is as good.
+  const { recoverySlotBytes } = limits
+  if (start.fillAheadBytes > 0 && start.slotBytes > recoverySlotBytes) log.files.keepReserve(recoverySlotBytes)
   replies.event({ kind: 'recovered', report: log.report })
   const { changes, settling: settlingSettings } = start
   const settling = new Settling({ log, replies, changes, counters, settings: settlingSettings, monotonicMs })

@@ -55,6 +55,8 @@ export class ShardLoop {
   readonly #parts: LoopParts
   /** Bytes of spare slots asked for and not yet there. */
   #askedBytes = 0
+  /** The spare for the next start is asked for and not yet there. */
+  #isReserveAsked = false
   #slotsSeen = -1
   /** Told at the start, until all topics are opened. */
   readonly #knownProducers = new Set<number>()
@@ -178,13 +180,11 @@ export class ShardLoop {
       case 'slots-filled':
         for (const file of message.files) {
           log.files.addSpare({ name: file.name, capacityBytes: file.bytes, isFilled: true, isBlank: true })
-          this.#askedBytes -= file.bytes
-          assert(this.#askedBytes >= 0, 'slots come only when asked for')
+          this.#noteAnswered(file.bytes)
         }
         break
       case 'slots-failed':
-        this.#askedBytes -= message.bytes
-        assert(this.#askedBytes >= 0, 'slots fail only when asked for')
+        this.#noteAnswered(message.bytes)
         break
       case 'run-retention':
         this.#runRetention(message.id)
@@ -240,6 +240,20 @@ export class ShardLoop {
     replies.event({ kind: 'slot-opened', sequence: this.#newestSlot })
   }
 
+  /** A file that was asked for is there, or will not come. The one for the next start has a size of its own. */
+  #noteAnswered(bytes: number): void {
+    if (bytes === this.#parts.log.files.reserveBytes) this.#isReserveAsked = false
+    else this.#askedBytes -= bytes
+    assert(this.#askedBytes >= 0, 'slots come, or fail, only when asked for')
+  }
+
+  #askForReserve(): void {
+    const { log, replies } = this.#parts
+    if (this.#isReserveAsked || !log.files.lacksReserve) return
+    this.#isReserveAsked = true
+    replies.event({ kind: 'slots-wanted', files: [{ name: log.files.drawName(), bytes: log.files.reserveBytes }] })
+  }
+
   /**
    * Keeps spare slots coming; looked at when a slot was taken. Asks only when they are nearly used up: filling shares the
    * disk and the processor with the writer, and a burst that the spares can carry would lose a quarter of its speed to
@@ -249,6 +263,7 @@ export class ShardLoop {
     const { log, slotBytes, fillAheadBytes, budgetBytes, replies } = this.#parts
     if (this.#slotsSeen === log.files.slotCount) return
     this.#slotsSeen = log.files.slotCount
+    this.#askForReserve()
     if (log.files.spareBytes + this.#askedBytes > Math.max(slotBytes, fillAheadBytes / REFILL_SHARE)) return
     const files: { name: string; bytes: number }[] = []
     // Within the budget of the journal: beyond it slots come back from settling.

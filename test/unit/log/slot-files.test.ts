@@ -7,6 +7,20 @@ import { SlotFiles, fillSlot } from '../../../src/log/slot-files.ts'
 
 const MIB = 1024 * 1024
 
+it('one spare of the size that the next start may need is not taken while the shard runs', () => {
+  const files = new SlotFiles(new SimulatedDisk(), '/data')
+  const spare = (name: string, capacityBytes: number): void =>
+    files.addSpare({ name, capacityBytes, isFilled: true, isBlank: true })
+  const taken = (): (string | undefined)[] => Array.from({ length: 3 }, () => files.takeSpare(1)?.name)
+  spare('0001.slot', MIB)
+  spare('0002.slot', 2 * MIB)
+  files.keepReserve(2 * MIB)
+  assert.equal(files.lacksReserve, false)
+  assert.deepEqual([taken(), files.spareBytes], [['0001.slot', undefined, undefined], 0])
+  spare('0003.slot', 2 * MIB)
+  assert.deepEqual(taken(), ['0003.slot', undefined, undefined], 'one is enough')
+})
+
 it('those of another size are removed, those that the disk keeps by a later call, the others are spares', () => {
   const faults = new FaultPlan([
     { point: 'slot.remove', firstCall: 2, lastCall: 3, fault: { kind: 'error', code: 'EACCES' } }
