@@ -24,4 +24,6 @@ export interface CompactPartitionResult {
   readonly bytesWritten: number
   /** Why it could not be done, in words for the log; null: it was. */
   readonly problem: string | null
+  /** The problem is damaged bytes, and names no file: anybody may hear it. */
+  readonly isDamaged: boolean
 }

@@ -56,9 +56,17 @@ export interface CompactionCounts {
 
 /** Share of a partition's sealed bytes that must be new for a pass that nobody asked for: as in Kafka. */
 const DIRTY_SHARE_MIN = 0.5
-/** Details of a pass that met problems. */
-const unfinished = { what: 'compaction, which could not finish (the log says why),', limit: 'the disk' }
-const nothingDone = { replacement: null, recordsRead: 0, recordsDropped: 0, bytesRead: 0, bytesWritten: 0 }
+const nothingDone = {
+  replacement: null,
+  recordsRead: 0,
+  recordsDropped: 0,
+  bytesRead: 0,
+  bytesWritten: 0,
+  isDamaged: false
+}
+
+/** Why something was left out, where only the log may say it: it may name files. */
+const seeLog = 'the log says why'
 
 export class Compaction {
   readonly #parts: CompactionParts
@@ -76,6 +84,8 @@ export class Compaction {
   problem: string | null = null
   /** Newest sealed offset and when it was gone over, by handle: nothing new since then, nothing to do. */
   readonly #seen = new Map<number, { readonly key: string; readonly atMs: number }>()
+  /** What was said in the log of partitions that could not be compacted, by handle: the same is not said again. */
+  readonly #told = new Map<number, string>()
 
   constructor(parts: CompactionParts) {
     this.#parts = parts
@@ -102,7 +112,10 @@ export class Compaction {
     await this.#parts.turns.idle()
   }
 
-  /** A pass over everything that is sealed, settled or not. @fails DISK_FULL, SHARD_DOWN, OVERLOADED, STOPPING */
+  /**
+   * A pass over everything that is sealed, settled or not.
+   * @fails DISK_FULL, SHARD_DOWN, OVERLOADED, STOPPING; COMPACTION_INCOMPLETE says what was left out
+   */
   runAll(): Promise<void> {
     return this.#enqueue(true)
   }
@@ -121,7 +134,9 @@ export class Compaction {
       // Only what is settled is compacted: what was asked for includes what lies in slots.
       if (isAsked) await shards.settleAll()
       for (const { shard } of shards.links()) {
-        for (const partition of await this.#find(shard, topics, isAsked, problems)) {
+        const partitions = await this.#find(shard, topics, isAsked)
+        if (partitions === null) problems.push(`all of shard ${shard}: ${seeLog}`)
+        for (const partition of partitions ?? []) {
           if (this.#isStopped) break
           found.add(partition.handle)
           const problem = await this.#compact(shard, partition, topics, isAsked)
@@ -130,21 +145,27 @@ export class Compaction {
       }
     }
     if (this.#isStopped) return refuseIfAsked(isAsked, new BrokerError('STOPPING'))
-    this.problem = problems[0] ?? null
-    if (problems.length > 0) return refuseIfAsked(isAsked, new BrokerError('OVERLOADED', unfinished))
+    const left = leftOut(problems)
+    this.problem = left === null ? null : `compaction leaves out ${left}`
+    this.#forgetTold(topics)
+    if (left !== null) return refuseIfAsked(isAsked, new BrokerError('COMPACTION_INCOMPLETE', { left }))
     const down = shards.firstDown()
     if (down !== null) return refuseIfAsked(isAsked, shards.refusal(down))
     // Those of deleted topics are never found again.
     for (const handle of this.#seen.keys()) if (!found.has(handle)) this.#seen.delete(handle)
   }
 
-  /** Partitions that may be compacted; none if it cannot be said, which does not keep the other shards from theirs. */
+  /** What is not compacted any more has nothing to be told of. */
+  #forgetTold(topics: readonly Topic[]): void {
+    for (const handle of this.#told.keys()) if (topicOf(topics, handle) === undefined) this.#told.delete(handle)
+  }
+
+  /** Partitions that may be compacted; null: it cannot be said, which does not keep the other shards from theirs. */
   async #find(
     shard: number,
     topics: readonly Topic[],
-    isAsked: boolean,
-    problems: string[]
-  ): Promise<readonly CompactablePartition[]> {
+    isAsked: boolean
+  ): Promise<readonly CompactablePartition[] | null> {
     const wanted = topics.map(({ firstHandle, partitionCount }) => {
       return { firstHandle, partitionCount, dirtyShareMin: isAsked ? 0 : DIRTY_SHARE_MIN }
     })
@@ -153,8 +174,7 @@ export class Compaction {
     } catch (error) {
       this.counts.failures++
       this.#parts.logger.warn({ shard, err: error }, 'what to compact on a shard cannot be found; it is tried again')
-      problems.push(`compaction on shard ${shard} fails and is tried again; the log says why`)
-      return []
+      return null
     }
   }
 
@@ -166,18 +186,17 @@ export class Compaction {
     isAsked: boolean
   ): Promise<string | null> {
     const { clock, dataDirectory, mapBytes, shards, logger } = this.#parts
-    const topic = topics.find(
-      ({ firstHandle, partitionCount }) => handle >= firstHandle && handle < firstHandle + partitionCount
-    )
+    const topic = topicOf(topics, handle)
     if (topic === undefined) return null
     const tombstoneRetentionMs = topic.config.tombstone_retention_ms
     const seen = this.#seen.get(handle)
     const isDue = seen === undefined || clock.nowMs() - seen.atMs > Number(tombstoneRetentionMs)
     if (!isAsked && seen?.key === key && !isDue) return null
-    const of = { topic: topic.name, partition: handle - topic.firstHandle }
+    const of = { handle, topic: topic.name, partition: handle - topic.firstHandle }
     const { freeBytes } = this.#parts.space
     if (freeBytes < bytes + this.#parts.settleBytes) {
-      return this.#failed(of, `it may need ${bytes} bytes beside what settling needs, and ${freeBytes} are free`)
+      const cause = `it may need ${bytes} bytes beside what settling needs, and ${freeBytes} are free`
+      return this.#failed(of, cause, 'the disk has no room for it')
     }
     const nowMs = clock.nowMs()
     const segmentBytes = Math.min(topic.config.segment_bytes, limits.segmentBytesHard)
@@ -191,17 +210,25 @@ export class Compaction {
     this.counts.bytesWritten += result.bytesWritten
     // Its files are taken away under it.
     if (result.problem !== null && this.#parts.catalog.topics.every(({ id }) => id !== topic.id)) return null
-    if (result.problem !== null) return this.#failed(of, result.problem)
+    if (result.problem !== null) return this.#failed(of, result.problem, result.isDamaged ? result.problem : seeLog)
     this.#seen.set(handle, { key, atMs: nowMs })
-    if (result.replacement === null) return null
+    if (result.replacement === null) {
+      this.#works(of)
+      return null
+    }
     const reply = await shards.settler.replace(shard, result.replacement)
-    if (reply === null) return this.#failed(of, 'the shard or the settler ended')
-    if (reply.problem !== null) return this.#failed(of, reply.problem)
+    if (reply === null) return this.#failed(of, 'the shard or the settler ended', seeLog)
+    if (reply.problem !== null) return this.#failed(of, reply.problem, seeLog)
     // The partition changed meanwhile: the next pass sees what it is now.
     if (!reply.isCommitted) this.#seen.delete(handle)
     else this.counts.recordsDropped += result.recordsDropped
+    this.#works(of)
     const { recordsRead, recordsDropped } = result
-    logger.debug({ ...of, recordsRead, recordsDropped, isCommitted: reply.isCommitted }, 'a partition was compacted')
+    const { partition: number } = of
+    logger.debug(
+      { topic: topic.name, partition: number, recordsRead, recordsDropped, isCommitted: reply.isCommitted },
+      'a partition was compacted'
+    )
     return null
   }
 
@@ -217,11 +244,40 @@ export class Compaction {
     }
   }
 
-  #failed(of: { readonly topic: string; readonly partition: number }, problem: string): string {
+  /** Said in the log once, until something else is wrong. @param why for anybody. */
+  #failed({ handle, topic, partition }: PartitionName, cause: string, why: string): string {
     this.counts.failures++
-    this.#parts.logger.warn({ ...of, cause: problem }, 'a partition could not be compacted; it is tried again')
-    return `compaction of ${of.topic}/${of.partition} fails and is tried again; the log says why`
+    // What the numbers in a cause are changes from pass to pass.
+    const told = why === seeLog ? cause : why
+    if (this.#told.get(handle) !== told) {
+      this.#parts.logger.warn({ topic, partition, cause }, 'a partition could not be compacted; it is tried again')
+      this.#told.set(handle, told)
+    }
+    return `${topic}/${partition}: ${why}`
   }
+
+  #works({ handle, topic, partition }: PartitionName): void {
+    if (this.#told.delete(handle)) this.#parts.logger.info({ topic, partition }, 'a partition can be compacted again')
+  }
+}
+
+function topicOf(topics: readonly Topic[], handle: number): Topic | undefined {
+  return topics.find(
+    ({ firstHandle, partitionCount }) => handle >= firstHandle && handle < firstHandle + partitionCount
+  )
+}
+
+interface PartitionName {
+  readonly handle: number
+  readonly topic: string
+  readonly partition: number
+}
+
+/** What a pass left out, the first of it by name; null: nothing. */
+function leftOut(problems: readonly string[]): string | null {
+  const [first] = problems
+  if (first === undefined) return null
+  return problems.length === 1 ? first : `${first}; and ${problems.length - 1} more`
 }
 
 /** A pass that nobody asked for has nobody to tell. */

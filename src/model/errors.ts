@@ -135,6 +135,13 @@ export const errorTable = {
     'those offsets of partition {partition} are in cold storage and could not be fetched: {problem}; try again',
     { kafka: 56, retry: 'same' }
   ),
+  COMPACTION_INCOMPLETE: spec(
+    213,
+    503,
+    'unavailable',
+    'compaction left out {left}; all else was gone over, and each pass tries it again',
+    { retry: 'same' }
+  ),
 
   HOST_REFUSED: spec(
     301,

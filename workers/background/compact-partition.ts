@@ -29,7 +29,8 @@ export function runCompactPartition(value: CompactPartitionValue): CompactPartit
       recordsDropped: 0,
       bytesRead: 0,
       bytesWritten: 0,
-      problem: error.message
+      problem: error.message,
+      isDamaged: error instanceof DamagedSegment
     }
   }
 }
@@ -37,5 +38,5 @@ export function runCompactPartition(value: CompactPartitionValue): CompactPartit
 function resultOf(handle: number, { inputs, outputs, directory, result }: PartitionResult): CompactPartitionResult {
   const { recordsRead, recordsDropped, bytesRead, bytesWritten } = result
   const replacement = result.changed ? packMessage({ handle, inputs, outputs, directory }) : null
-  return { replacement, recordsRead, recordsDropped, bytesRead, bytesWritten, problem: null }
+  return { replacement, recordsRead, recordsDropped, bytesRead, bytesWritten, problem: null, isDamaged: false }
 }

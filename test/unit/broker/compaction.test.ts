@@ -16,7 +16,8 @@ const nothingToDo: CompactPartitionResult = {
   recordsDropped: 0,
   bytesRead: 1,
   bytesWritten: 0,
-  problem: null
+  problem: null,
+  isDamaged: false
 }
 
 /** Two shards with one partition of a topic each: handles 2 and 1. What fails is set by the test. */
@@ -34,9 +35,13 @@ class Stage {
   }
   /** Its partitions cannot be found; −1: none. */
   lostShard = -1
+  /** Text of the newest refusal. */
+  refusal = ''
   /** What becomes of the job of a handle; absent: it finds nothing to do. */
   readonly outcomes = new Map<number, CompactPartitionResult | BrokerError>()
   readonly #done: number[] = []
+  /** What was logged, in short. */
+  readonly logged: string[] = []
   readonly #compaction = new Compaction({
     catalog: this.catalog,
     shards: {
@@ -50,7 +55,11 @@ class Stage {
     pool: { run: (_job, { partition }) => this.#run(partition[0] ?? 0) },
     turns: new StructuralTurns(),
     clock: new ManualClock(),
-    logger: silentLogger,
+    logger: {
+      ...silentLogger,
+      warn: fields => void this.logged.push(`fails ${JSON.stringify(fields)}`),
+      info: fields => void this.logged.push(`works ${JSON.stringify(fields)}`)
+    },
     dataDirectory: '/data',
     intervalMs: 1000,
     mapBytes: 1000,
@@ -72,10 +81,14 @@ class Stage {
 
   /** One pass. @returns the code that it was refused with, handles gone over, and what is said of it. */
   async pass(): Promise<{ code: string; done: number[]; problem: string | null }> {
-    const code = await this.#compaction.runAll().then(
-      () => 'ok',
-      (error: unknown) => (error instanceof BrokerError ? error.code : String(error))
-    )
+    let code = 'ok'
+    try {
+      await this.#compaction.runAll()
+    } catch (error) {
+      assert.ok(error instanceof BrokerError)
+      code = error.code
+      this.refusal = error.message
+    }
     return { code, done: this.#done.splice(0), problem: this.#compaction.problem }
   }
 }
@@ -84,19 +97,47 @@ describe('compaction', () => {
   it('goes on with the other shards where one cannot say what it has, and says so until it can', async () => {
     const stage = new Stage()
     stage.lostShard = 0
-    const problem = 'compaction on shard 0 fails and is tried again; the log says why'
-    assert.deepEqual(await stage.pass(), { code: 'OVERLOADED', done: [1], problem })
+    const problem = 'compaction leaves out all of shard 0: the log says why'
+    assert.deepEqual(await stage.pass(), { code: 'COMPACTION_INCOMPLETE', done: [1], problem })
     stage.lostShard = -1
     assert.deepEqual(await stage.pass(), { code: 'ok', done: [2, 1], problem: null })
   })
 
   it('goes on with the other partitions where a thread dies of one, and names no file to whoever asks', async () => {
     const stage = new Stage()
-    const problem = 'compaction of states/1 fails and is tried again; the log says why'
+    const problem = 'compaction leaves out states/1: the log says why'
     stage.outcomes.set(2, new BrokerError('INTERNAL', { id: 'ab' }))
-    assert.deepEqual(await stage.pass(), { code: 'OVERLOADED', done: [2, 1], problem })
+    assert.deepEqual(await stage.pass(), { code: 'COMPACTION_INCOMPLETE', done: [2, 1], problem })
     stage.outcomes.set(2, { ...nothingToDo, problem: 'EIO at segment.read of /data/topics/states~1/1/0.log' })
-    assert.deepEqual(await stage.pass(), { code: 'OVERLOADED', done: [2, 1], problem })
+    assert.deepEqual(await stage.pass(), { code: 'COMPACTION_INCOMPLETE', done: [2, 1], problem })
+  })
+
+  it('says what is damaged to whoever asks, and to the log once, until that changes', async () => {
+    const stage = new Stage()
+    const damaged = (offset: number): CompactPartitionResult => {
+      const problem = `the segment of offset ${offset} has damaged bytes`
+      return { ...nothingToDo, problem, isDamaged: true }
+    }
+    stage.outcomes.set(1, damaged(4))
+    stage.outcomes.set(2, damaged(7))
+    for (let pass = 0; pass < 2; pass++) {
+      const { code, problem } = await stage.pass()
+      const left = 'states/1: the segment of offset 7 has damaged bytes; and 1 more'
+      assert.deepEqual([code, problem], ['COMPACTION_INCOMPLETE', `compaction leaves out ${left}`])
+      assert.equal(stage.refusal, `compaction left out ${left}; all else was gone over, and each pass tries it again`)
+    }
+    stage.outcomes.set(1, damaged(9))
+    stage.outcomes.delete(2)
+    await stage.pass()
+    stage.outcomes.delete(1)
+    assert.equal((await stage.pass()).code, 'ok')
+    assert.deepEqual(stage.logged, [
+      'fails {"topic":"states","partition":1,"cause":"the segment of offset 7 has damaged bytes"}',
+      'fails {"topic":"states","partition":0,"cause":"the segment of offset 4 has damaged bytes"}',
+      'works {"topic":"states","partition":1}',
+      'fails {"topic":"states","partition":0,"cause":"the segment of offset 9 has damaged bytes"}',
+      'works {"topic":"states","partition":0}'
+    ])
   })
 
   it('has no trouble any more when the topic that made it is gone', async () => {
