@@ -30,6 +30,19 @@ export interface ColdReadCounts {
   evictions: number
 }
 
+/** Why a copy did not come. */
+interface FetchFailure {
+  /** For the log: names the bucket or the path. */
+  readonly cause: string
+  /** For callers, who may be anybody: a part of a sentence. */
+  readonly problem: string
+}
+
+/** A failure that names nothing that is not for everybody. */
+function failureForAll(problem: string): FetchFailure {
+  return { cause: problem, problem }
+}
+
 interface Copy {
   readonly shard: number
   readonly bytes: number
@@ -74,36 +87,43 @@ export class ColdReads {
     this.#fetching.set(name, bytes)
     // Whoever asks does not have it, or has a bad one.
     this.#copies.delete(name)
-    const problem = await this.#bring(segment, this.#makeRoom())
+    const failure = await this.#bring(segment, this.#makeRoom())
     this.#fetching.delete(name)
-    if (problem === null) {
+    if (failure === null) {
       this.counts.fetches++
       this.counts.fetchedBytes += bytes
       this.#copies.set(name, { shard, bytes })
     } else {
       this.counts.failures++
     }
-    this.#note(problem, logKey)
-    this.#parts.shards.tell(shard, id => ({ kind: 'fetched', id, name, problem }))
+    this.#note(failure, logKey)
+    this.#parts.shards.tell(shard, id => ({ kind: 'fetched', id, name, problem: failure?.problem ?? null }))
   }
 
-  /** One line when it begins to fail, and one when it works again. */
-  #note(problem: string | null, key: string): void {
+  /** One line when it begins to fail, and one when it works again; the others for who looks closely. */
+  #note(failure: FetchFailure | null, key: string): void {
     const { logger } = this.#parts
-    if (problem !== null && !this.#isFailing)
-      logger.error({ cause: problem, key }, 'cold storage fails: reads of what lies there are refused until it answers')
-    if (problem === null && this.#isFailing) logger.info({}, 'cold storage answers again')
-    this.#isFailing = problem !== null
+    if (failure === null) {
+      if (this.#isFailing) logger.info({}, 'cold storage answers again')
+    } else if (this.#isFailing) logger.debug({ cause: failure.cause, key }, 'a cold segment could not be fetched')
+    else {
+      const fields = { cause: failure.cause, key }
+      logger.error(fields, 'cold storage fails: reads of what lies there are refused until it answers')
+    }
+    this.#isFailing = failure !== null
   }
 
-  async #bring(segment: ColdSegment, evict: readonly string[]): Promise<string | null> {
+  async #bring(segment: ColdSegment, evict: readonly string[]): Promise<FetchFailure | null> {
     const { pool, place } = this.#parts
-    if (place === null) return 'no cold storage is configured'
+    if (place === null) return failureForAll('no cold storage is configured')
     try {
-      return (await pool.run('fetchSegment', { place, segment, evict })).problem
+      const { problem } = await pool.run('fetchSegment', { place, segment, evict })
+      return problem === null
+        ? null
+        : { cause: problem, problem: 'the store refused, and the log of the broker says why' }
     } catch (error) {
       if (!(error instanceof BrokerError)) throw error
-      return error.message
+      return failureForAll(error.message)
     }
   }
 

@@ -181,6 +181,7 @@ test('a directory that is away refuses cold reads in words, hinders nothing else
   const { code, error } = JSON.parse(refused.text) as { code: string; error: string }
   assert.equal(code, 'COLD_UNAVAILABLE')
   assert.match(error, /cold storage/)
+  assert.ok(!error.includes(cold) && !error.includes('/'), `names no path: ${error}`)
   await fill(api, 'events', 60, 10)
   const hot = await api.consume('events', 0, 'offset=69')
   assert.equal(hot.records.length, 1)

@@ -25,6 +25,7 @@ function segment(name: string, bytes: number): ColdSegment {
 
 class Fixture {
   readonly told: string[] = []
+  readonly logged: string[] = []
   readonly evictions: string[][] = []
   problem: string | Error | null = null
   readonly reads: ColdReads
@@ -41,7 +42,8 @@ class Fixture {
       if (message.kind === 'fetched') this.told.push(`${shard}: ${message.name} ${message.problem ?? 'is here'}`)
       else if (message.kind === 'files-unused') this.told.push(`${shard}: close ${message.paths.join()}`)
     }
-    this.reads = new ColdReads({ shards: { tell }, pool, place: at, cacheBytes, logger: silentLogger })
+    const logger = { ...silentLogger, error: (fields: object) => void this.logged.push(JSON.stringify(fields)) }
+    this.reads = new ColdReads({ shards: { tell }, pool, place: at, cacheBytes, logger })
   }
 
   async fetch(name: string, bytes: number, shard = 0): Promise<void> {
@@ -85,14 +87,15 @@ describe('the cache of cold segments', () => {
     assert.equal(fixture.reads.cachedBytes, 40, 'it counts once')
   })
 
-  it('keeps nothing of a fetch that failed, says why, and works again', async () => {
+  it('keeps nothing of a fetch that failed, says why to the log and to callers no path, and works again', async () => {
     const fixture = new Fixture(100)
-    fixture.problem = 'the bucket is away'
+    fixture.problem = 'ENOTDIR at cold.read of /mnt/secret-bucket/a.log'
     await fixture.fetch('a', 40)
     fixture.problem = new BrokerError('OVERLOADED', { what: 'the queue of background jobs', limit: 64 })
     await fixture.fetch('a', 40)
     assert.equal(fixture.reads.cachedBytes, 0)
-    assert.deepEqual(fixture.told.slice(0, 1), ['0: a the bucket is away'])
+    assert.deepEqual(fixture.told.slice(0, 1), ['0: a the store refused, and the log of the broker says why'])
+    assert.match(fixture.logged[0] ?? '', /secret-bucket/)
     assert.match(fixture.told[1] ?? '', /queue of background jobs/)
     fixture.problem = null
     await fixture.fetch('a', 40)
