@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { readFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { silentLogger } from '../../src/base/logger.ts'
 import { startBroker } from '../support/broker.ts'
 import { openClient } from '../support/es01-session.ts'
 import { HttpApi, parseError } from '../support/http-api.ts'
@@ -19,7 +20,9 @@ test('a record whose bytes changed on disk', async t => {
   await first.stop()
   flipIn(join(dataDir, 'journal', '000'), 'to be damaged')
 
-  const second = await startBroker(t, { dataDir, variant })
+  const logged: object[] = []
+  const error = (fields: object, message: string): void => void logged.push({ ...fields, message })
+  const second = await startBroker(t, { dataDir, variant, logger: { ...silentLogger, error } })
   const api = new HttpApi(second.url)
   const client = await openClient(t, second.es01)
   await t.test('ends the answer before it', async () => {
@@ -35,6 +38,10 @@ test('a record whose bytes changed on disk', async t => {
     assert.equal(error.code, 'DATA_DAMAGED')
     assert.match(error.error, /offsets 1 to 1 of partition 1 .*the next readable offset is 2$/)
     assert.ok(!answer.text.includes(dataDir) && !answer.text.includes('be damaged'), answer.text)
+  })
+  await t.test('is told to the operator by topic, partition and offsets', () => {
+    const message = 'a damaged range was read'
+    assert.deepEqual(logged, [{ shard: 0, topic: 'rotten', partition: 1, first: 1, last: 1, message }])
   })
   await t.test('is refused over ES01 with the offset at which to go on', async () => {
     const read = client.consume({ topic: 'rotten', partition: 1, offset: 1, maxRecords: 10, maxBytes: 1000 })

@@ -101,7 +101,7 @@ export class OffsetQueue {
       // A disk that refuses a read says nothing about what was written: this request fails, the shard goes on.
       if (!(error instanceof DiskError)) throw error
       this.#replies.fail(task.requestId, 'READ_FAILED', { partition, errno: error.code }, 'no')
-      this.#replies.log('error', 'the disk refused a read', { partition, cause: error.message })
+      this.#replies.log('error', 'the disk refused a read', { handle: log.handle, cause: error.message })
       return true
     }
     task.entries.push(entryOf(partition, log, task.lookup))

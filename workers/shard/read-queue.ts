@@ -202,14 +202,14 @@ export class ReadQueue {
   #refuse(task: ReadTask, error: DiskError): void {
     const { requestId, partition } = task.wanted
     this.#replies.fail(requestId, 'READ_FAILED', { partition, errno: error.code }, 'no')
-    this.#replies.log('error', 'the disk refused a read', { partition, cause: error.message })
+    this.#replies.log('error', 'the disk refused a read', { handle: task.handle, cause: error.message })
   }
 
   #fail(task: ReadTask): void {
     const { damagedFirst: first, damagedLast: last } = task
     const details = { first, last, partition: task.wanted.partition, next: last + 1 }
     this.#replies.fail(task.wanted.requestId, 'DATA_DAMAGED', details, 'no')
-    this.#replies.log('error', 'a damaged range was read', details)
+    this.#replies.log('error', 'a damaged range was read', { handle: task.handle, first, last })
   }
 
   /** Answers for the partitions of a topic that have a log here; the others are empty or another shard's. */
