@@ -33,8 +33,9 @@ export function slotFileNumber(name: string): number {
 export class SlotFiles {
   readonly directory: string
   readonly #disk: Disk
-  /** By ordinal: the name of every slot that holds groups. */
-  readonly #names: string[] = []
+  /** By ordinal: the name of every slot that holds groups. An ordinal is never given again. */
+  readonly #names = new Map<number, string>()
+  #nextOrdinal = 0
   /** Open handles by ordinal, least recently used first. */
   readonly #open = new Map<number, DiskFile>()
   #spares: SpareSlot[] = []
@@ -127,8 +128,9 @@ export class SlotFiles {
 
   /** Ordinal for a slot found at recovery. */
   register(name: string): number {
-    this.#names.push(name)
-    return this.#names.length - 1
+    const ordinal = this.#nextOrdinal++
+    this.#names.set(ordinal, name)
+    return ordinal
   }
 
   /**
@@ -136,9 +138,7 @@ export class SlotFiles {
    * the next removeUnused().
    */
   free(ordinal: number, capacityBytes: number, slotBytes: number): void {
-    const name = this.nameOf(ordinal)
-    this.#open.get(ordinal)?.close()
-    this.#open.delete(ordinal)
+    const name = this.#forget(ordinal)
     const isReserve = this.lacksReserve && capacityBytes === this.#reserveBytes
     if (capacityBytes === slotBytes || isReserve) this.addSpare({ name, capacityBytes, isFilled: true, isBlank: false })
     else this.#unremoved.push(name)
@@ -164,25 +164,34 @@ export class SlotFiles {
 
   /** Durably takes away a slot whose header could not be written: half a header may look like a whole one. */
   discard(ordinal: number): void {
-    const name = this.#names[ordinal]
-    assert(name !== undefined, 'a slot that exists')
-    this.#open.get(ordinal)?.close()
-    this.#open.delete(ordinal)
+    const name = this.#forget(ordinal)
     this.#disk.remove('slot.remove', this.path(name))
     this.#disk.syncDirectory('journal.directory-sync', this.directory)
   }
 
   nameOf(ordinal: number): string {
-    const name = this.#names[ordinal]
+    const name = this.#names.get(ordinal)
     assert(name !== undefined, 'a slot that exists')
     return name
   }
 
-  get slotCount(): number {
-    return this.#names.length
+  #forget(ordinal: number): string {
+    const name = this.nameOf(ordinal)
+    this.#open.get(ordinal)?.close()
+    this.#open.delete(ordinal)
+    this.#names.delete(ordinal)
+    return name
   }
 
-  /** The open handle of a slot; opened if it is not, closing the one unused for longest. */
+  /** Slots that were ever registered, those that are free again included. */
+  get slotCount(): number {
+    return this.#nextOrdinal
+  }
+
+  /**
+   * The open handle of a slot; opened if it is not, closing the one unused for longest.
+   * @throws DiskError; ENOENT for a slot that is free again: a reader of a topic that was deleted meanwhile may still ask.
+   */
   file(ordinal: number): DiskFile {
     let file = this.#open.get(ordinal)
     if (file !== undefined) {
@@ -192,11 +201,13 @@ export class SlotFiles {
       }
       return file
     }
-    const name = this.nameOf(ordinal)
+    const name = this.#names.get(ordinal)
+    if (name === undefined)
+      throw new DiskError('ENOENT', 'slot.open', `slot ${ordinal} of ${this.directory} is free again`)
     file = this.#disk.open('slot.open', this.path(name))
     this.#open.set(ordinal, file)
     // The slot being written is the newest ordinal: it is never the one to close.
-    if (this.#open.size > OPEN_FILES_MAX) this.#closeOldest(this.#names.length - 1)
+    if (this.#open.size > OPEN_FILES_MAX) this.#closeOldest(this.#nextOrdinal - 1)
     return file
   }
 

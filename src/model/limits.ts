@@ -78,6 +78,8 @@ export const limits = {
   drainedBodyBytesMax: 16 * 1024 * 1024,
   /** HTTP requests of one kind that wait for room or memory: connections are cheap, an endless line is not. */
   waitingRequestsMax: 10_000,
+  /** Questions for offsets that one shard works on or that wait there: a search by time reads the disk, and they go one by one. */
+  offsetQuestionsMax: 10_000,
   /** An HTTP connection without a request is closed after this. Fixed in uWebSockets.js; the other engine follows it. */
   httpIdleTimeoutMs: 10_000,
   /** An HTTP client that takes nothing of its answer for this long is cut off. Fixed in uWebSockets.js likewise. */

@@ -37,7 +37,7 @@ export class ManifestDesk {
   readonly #reply: (message: SettlerReply) => void
   readonly #isCancelled: (shard: number) => boolean
   readonly #manifests = new Map<number, Manifest>()
-  /** Generation of each handle that its shard was told: a change is told against it, anything else whole. */
+  /** Generation of each handle of a manifest that its shard was told: a change is told against it, anything else whole. */
   readonly #told = new Map<number, number>()
   /** Shards whose newest commit is in doubt. */
   readonly #doubtful = new Set<number>()
@@ -52,6 +52,11 @@ export class ManifestDesk {
     this.#disk = disk
     this.#reply = reply
     this.#isCancelled = isCancelled
+  }
+
+  /** Partitions whose generation is kept in mind: no more than the manifests have. */
+  get toldCount(): number {
+    return this.#told.size
   }
 
   /** Nobody knows whether the newest commit is durable, and whether the shard was told of it. */
@@ -129,6 +134,8 @@ export class ManifestDesk {
       : result.changed.map(now => this.#changeOf(result.isWhole ? undefined : before, now, false))
     for (const part of partsOf(changes)) this.#reply({ kind: 'settled-part', shard, changes: part })
     this.#untold.delete(shard)
+    for (const handle of before.partitions.keys())
+      if (!result.manifest.partitions.has(handle)) this.#told.delete(handle)
     const { manifest, readBytes, writtenBytes, damagedRuns, damaged, isDirect } = result
     const unused = result.unused.slice(0, UNUSED_MAX)
     const report = { readBytes, writtenBytes, damagedRuns, damaged, isDirect, unused, milliseconds }

@@ -1,6 +1,6 @@
 /**
  * Questions for the offsets of partitions, by time or not: works on the oldest, a step at a time, beside the reads. Shard
- * thread only. Bounded in time a turn; answers are small and leave in frames as they fill.
+ * thread only. Bounded in number (offsetQuestionsMax) and in time a turn; answers are small and leave in frames as they fill.
  */
 import { DiskError } from '../../src/disk/disk.ts'
 import { ColdSegmentAbsent } from '../../src/log/cold-segment.ts'
@@ -53,6 +53,8 @@ export class OffsetQueue {
   readonly #monotonicMs: () => number
   readonly #coldWaits: ColdWaits
   readonly #tasks: OffsetsTask[] = []
+  /** Tasks that wait for cold storage. */
+  #parkedCount = 0
 
   constructor(log: ShardLog, replies: ReplyWriter, shared: { monotonicMs: () => number; coldWaits: ColdWaits }) {
     this.#log = log
@@ -61,9 +63,12 @@ export class OffsetQueue {
     this.#coldWaits = shared.coldWaits
   }
 
-  /** Takes an OFFSETS message; its bytes are borrowed until return. */
+  /** Takes an OFFSETS message, or refuses it when too many wait; its bytes are borrowed until return. */
   take(buffer: Buffer, at: number): void {
-    this.#tasks.push(new OffsetsTask(buffer, at))
+    const task = new OffsetsTask(buffer, at)
+    const limit = limits.offsetQuestionsMax
+    if (this.#tasks.length + this.#parkedCount < limit) this.#tasks.push(task)
+    else this.#replies.fail(task.requestId, 'OVERLOADED', { what: 'the number of questions for offsets', limit }, 'no')
   }
 
   /** One turn. @returns whether questions are still waiting. */
@@ -113,13 +118,18 @@ export class OffsetQueue {
 
   /** Its next step needs a segment that is in cold storage. */
   #park(task: OffsetsTask, partition: number, absent: ColdSegmentAbsent): void {
+    this.#parkedCount++
     this.#coldWaits.park(absent, {
       endMs: task.coldEndMs,
       resume: endMs => {
+        this.#parkedCount--
         task.coldEndMs = endMs
         this.#tasks.push(task)
       },
-      refuse: problem => this.#replies.fail(task.requestId, 'COLD_UNAVAILABLE', { partition, problem }, 'no')
+      refuse: problem => {
+        this.#parkedCount--
+        this.#replies.fail(task.requestId, 'COLD_UNAVAILABLE', { partition, problem }, 'no')
+      }
     })
   }
 

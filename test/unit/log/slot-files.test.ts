@@ -42,3 +42,19 @@ it('those of another size are removed, those that the disk keeps by a later call
   assert.deepEqual(files.takeSpare(MIB)?.name, '0003.slot')
   assert.equal(files.takeSpare(MIB), null)
 })
+
+it('a slot that is free again is forgotten: whoever still reads it is refused, and not served what stands there later', () => {
+  const disk = new SimulatedDisk()
+  const files = new SlotFiles(disk, '/data')
+  const name = files.drawName()
+  fillSlot(disk, '/data', name, MIB)
+  const first = files.register(name)
+  files.file(first)
+  files.free(first, MIB, MIB)
+  const refused = { name: 'DiskError', code: 'ENOENT' }
+  assert.throws(() => files.file(first), refused)
+  assert.throws(() => files.nameOf(first), /a slot that exists/)
+  const { ordinal } = files.openForWriting(files.takeSpare(MIB) ?? assert.fail('it is a spare'))
+  assert.notEqual(ordinal, first, 'the same file by another ordinal')
+  assert.throws(() => files.file(first), refused)
+})

@@ -13,8 +13,8 @@ import { ManifestDesk, type ManifestJob } from '../../../../workers/settler/mani
 import { append, openLog, testDirectory, textRecord } from '../../../support/log-harness.ts'
 
 const handle = 1
+const topic = { firstHandle: handle, partitionCount: 1, directory: 'topics/t~1' }
 const place = { shard: 0, placementEpoch: 1, journalDirectory: testDirectory, dataDirectory: '/data' }
-const topics = [{ firstHandle: handle, partitionCount: 1, directory: 'topics/t~1' }]
 
 class Stage {
   readonly faults = new FaultPlan()
@@ -41,9 +41,25 @@ class Stage {
     return this.#replies.splice(0)
   }
 
+  get toldCount(): number {
+    return this.#desk.toldCount
+  }
+
   settle(): Promise<SettlerReply[]> {
     const slots = this.#log.sealedSlots.map(({ name, sequence }) => ({ name, sequence }))
-    return this.run({ kind: 'settle', place, wish: { slots, startOffsets: [], unreadJobs: 0 }, topics, graceMs: 0 })
+    return this.run({
+      kind: 'settle',
+      place,
+      wish: { slots, startOffsets: [], unreadJobs: 0 },
+      topics: [topic],
+      graceMs: 0
+    })
+  }
+
+  /** The topic is deleted. */
+  drop(): Promise<SettlerReply[]> {
+    const wish = { slots: [], startOffsets: [], unreadJobs: 0 }
+    return this.run({ kind: 'settle', place, wish, topics: [{ ...topic, directory: null }], graceMs: 0 })
   }
 
   sweep(): Promise<SettlerReply[]> {
@@ -113,5 +129,15 @@ describe('a replacement whose last sync failed', () => {
     const { commit } = loadManifest(stage.disk, testDirectory, 0, 1)
     await stage.run({ kind: 'find-compactable', place, topics: [] })
     assert.equal(loadManifest(stage.disk, testDirectory, 0, 1).commit, commit + 1)
+  })
+})
+
+describe('what the settler has told of a partition', () => {
+  it('is forgotten with its topic: partitions come and go for ever', async () => {
+    const stage = new Stage()
+    await stage.settle()
+    assert.equal(stage.toldCount, 1)
+    await stage.drop()
+    assert.equal(stage.toldCount, 0)
   })
 })

@@ -5,6 +5,7 @@ import { FaultPlan } from '../../../../src/disk/fault-plan.ts'
 import { SimulatedDisk } from '../../../../src/disk/simulated-disk.ts'
 import type { ShardLog } from '../../../../src/log/shard-log.ts'
 import { errorCodeOf } from '../../../../src/model/errors.ts'
+import { limits } from '../../../../src/model/limits.ts'
 import { createAsleepFlag, Doorbell } from '../../../../src/ring/bell.ts'
 import { createRing, RingConsumer, RingProducer } from '../../../../src/ring/spsc-ring.ts'
 import { write64 } from '../../../../src/wire/primitives/u64.ts'
@@ -103,6 +104,18 @@ describe('a question for offsets', () => {
     const turns = fixture.runAll()
     assert.ok(turns >= 15 && turns <= 25, `150 batches took ${turns} turns of about 10`)
     assert.deepEqual(fixture.answers(), [[7, 0, 0, 200, 150, 1500]])
+  })
+
+  it('is refused when too many wait, and the others are answered', () => {
+    const fixture = new Fixture()
+    for (let id = 0; id <= limits.offsetQuestionsMax; id++) fixture.ask(id, 1, null)
+    assert.deepEqual(fixture.answers(), [[limits.offsetQuestionsMax, 'OVERLOADED']])
+    fixture.runAll()
+    fixture.ask(5, 0, null)
+    fixture.runAll()
+    const answered = fixture.answers()
+    assert.equal(answered.length, limits.offsetQuestionsMax + 1)
+    assert.deepEqual(answered.at(-1), [5, 0, 0, 200, null, null])
   })
 
   it('is answered for all partitions with data here, and for one without', () => {
