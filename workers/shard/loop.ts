@@ -127,17 +127,6 @@ export class ShardLoop {
     }
   }
 
-  #runRetention(id: number): void {
-    const { cleaning, group, replies } = this.#parts
-    try {
-      const refusal = cleaning.run()
-      if (refusal === null) replies.acknowledge(id)
-      else replies.refuseByDisk(id, 'retention', refusal.isFull)
-    } catch (error) {
-      throw group.poison(error)
-    }
-  }
-
   /** @returns false when told to stop. */
   #drainControl(control: RingConsumer): boolean {
     let goesOn = true
@@ -187,7 +176,7 @@ export class ShardLoop {
         this.#noteAnswered(message.bytes)
         break
       case 'run-retention':
-        this.#runRetention(message.id)
+        this.#parts.cleaning.ask(message.id)
         return true
       case 'settle-all':
         this.#settleAll(message.id)
@@ -217,9 +206,10 @@ export class ShardLoop {
 
   /** What is still in the ring was accepted: it is written and answered first. */
   #stop(id: number): void {
-    const { group, log, replies, settling, bell, monotonicMs } = this.#parts
+    const { group, log, replies, settling, cleaning, bell, monotonicMs } = this.#parts
     settling.isOpen = true
     while (group.run()) replies.flush()
+    while (cleaning.isAwaited) this.#clean()
     group.finish()
     log.close()
     replies.acknowledge(id)
