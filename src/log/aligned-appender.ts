@@ -10,7 +10,7 @@
  * again with the same bytes, so it does not matter which of its sectors a power cut leaves as they were. Behind
  * `position` the file may hold anything: zeros up to the end of the block, and what an interrupted append left there.
  *
- * With a second staging, and if told to, a full one is written off this thread while the other fills; where both are
+ * With more than one staging, and if told to, a full one is written off this thread while another fills; where all are
  * full, one is written here. No file is closed, and no append begun, before what is under way has landed: `landed`.
  */
 import { assert } from '../base/assert.ts'
@@ -42,8 +42,8 @@ interface OpenAppend {
 
 export class AlignedAppender {
   #staging: Buffer
-  /** The other staging; null: it is being written, or there is none. */
-  #spare: Buffer | null
+  /** The others that are not being written. */
+  readonly #spares: Buffer[]
   #open: OpenAppend | null = null
   /** Where in the file the staging begins; a whole block. */
   #stagingAt = 0
@@ -54,15 +54,15 @@ export class AlignedAppender {
   /** What the disk said to one of them. */
   #refusal: Error | null = null
 
-  /** @param stagings one or two, aligned (alignedBuffer), of whole blocks and one length, which is that of a write; they belong to the appender. */
-  constructor(...stagings: readonly [Buffer, Buffer?]) {
-    const [staging, spare = null] = stagings
-    for (const each of spare === null ? [staging] : [staging, spare]) {
+  /** @param stagings aligned (alignedBuffer), of whole blocks and one length, which is that of a write; they belong to the appender. */
+  constructor(...stagings: readonly [Buffer, ...Buffer[]]) {
+    for (const each of stagings) {
       const isWhole = each.length > 0 && each.length % DIRECT_BLOCK_BYTES === 0
       assert(isWhole && isAligned(each, 0), 'a staging is aligned and of whole blocks')
     }
+    const [staging, ...spares] = stagings
     this.#staging = staging
-    this.#spare = spare
+    this.#spares = spares
   }
 
   /** Resolves when no write is under way; null: none is. Never rejects. */
@@ -173,7 +173,8 @@ export class AlignedAppender {
     const at = this.#stagingAt
     this.#open = null
     if (this.#refusal !== null) throw this.#refusal
-    if (open.isLater && this.#spare !== null) this.#launch(open, this.#spare, end)
+    const spare = open.isLater ? this.#spares.pop() : undefined
+    if (spare !== undefined) this.#launch(open, spare, end)
     else open.file.write(open.points.write, this.#staging, 0, end, at)
     this.#open = open
     this.#stagingAt = at + end
@@ -184,16 +185,16 @@ export class AlignedAppender {
   #launch({ file, points }: OpenAppend, spare: Buffer, end: number): void {
     const staging = this.#staging
     this.#staging = spare
-    this.#spare = null
-    const flight: Promise<void> = file
+    const before = this.#flight
+    const written = file
       .writeLater(points.write, staging, 0, end, this.#stagingAt)
       .catch((refusal: Error) => {
-        this.#refusal = refusal
+        this.#refusal ??= refusal
       })
       .then(() => {
-        this.#spare = staging
-        this.#land(flight)
+        this.#spares.push(staging)
       })
+    const flight: Promise<void> = Promise.all([before, written]).then(() => this.#land(flight))
     this.#flight = flight
   }
 

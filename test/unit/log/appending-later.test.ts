@@ -13,7 +13,7 @@ const STAGING_BYTES = 4 * BLOCK
 const points = { read: 'segment.read', write: 'segment.write' } as const
 
 const newAppender = (): AlignedAppender =>
-  new AlignedAppender(alignedBuffer(STAGING_BYTES), alignedBuffer(STAGING_BYTES))
+  new AlignedAppender(...([0, 1, 2].map(() => alignedBuffer(STAGING_BYTES)) as [Buffer, Buffer, Buffer]))
 
 /** A file whose later writes take their bytes only when they are let through, and which counts what is done to it. */
 class SlowFile implements DiskFile {
