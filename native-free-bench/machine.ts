@@ -142,6 +142,30 @@ export function dropCaches(path = '/proc/sys/vm/drop_caches'): string | null {
   }
 }
 
+/**
+ * Writes out all dirty pages and makes the kernel forget those of the files below a directory: what anybody may do.
+ * @returns why it could not be done, or null when it was.
+ */
+export function dropFileCaches(directory: string): string | null {
+  spawnSync('sync')
+  const found = spawnSync('find', [
+    directory,
+    '-type',
+    'f',
+    '-exec',
+    'dd',
+    'if={}',
+    'iflag=nocache',
+    'count=0',
+    'status=none',
+    ';'
+  ])
+  if (found.error !== undefined) return `file caches were not dropped (${found.error.message})`
+  return found.status === 0
+    ? null
+    : `file caches were not dropped (${found.stderr.toString().trim().split('\n', 1)[0]})`
+}
+
 /** Text of a /proc file; empty where there is none (another system, or the process has ended). */
 function readProc(path: string): string {
   try {

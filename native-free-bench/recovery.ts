@@ -1,7 +1,7 @@
 /**
  * How long a start takes, by the size of the data: one directory is filled to each size in turn, and the broker is
  * ended and started again, by kill −9 in the middle of a load and by an orderly stop. Before every start the caches of
- * the machine are dropped where that is allowed. Main thread.
+ * the machine are dropped where that is allowed, elsewhere those of the data. Main thread.
  */
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -11,7 +11,7 @@ import { HttpJson } from './http-json.ts'
 import { openProduceLoad } from './load/produce-load.ts'
 import type { ProduceLoad } from './load/produce-load.ts'
 import { drain, until } from './load/window.ts'
-import { dropCaches, freeBytes } from './machine.ts'
+import { dropCaches, dropFileCaches, freeBytes } from './machine.ts'
 import type { BenchOptions } from './options.ts'
 import type { Cell, StudyTable } from './results.ts'
 import { removeSettled } from './run-case.ts'
@@ -125,6 +125,7 @@ class RecoveryRun {
     const { starts } = this.#context.options
     const readyMs: number[] = []
     let kept: string | null = null
+    let dropped = 'dropped'
     for (let turn = 0; turn < starts; turn++) {
       const { current } = this.#context
       if (current === null) throw new Error('there is no broker to end')
@@ -136,12 +137,16 @@ class RecoveryRun {
       if (way === 'stop' && (await current.stop()) === null) throw new Error('a broker was told to stop and did not')
       this.#context.current = null
       kept = dropCaches()
+      if (kept !== null) {
+        kept = dropFileCaches(this.#dataDir)
+        dropped = 'of the data dropped'
+      }
       const broker = await this.#start()
       readyMs.push(broker.readyMs)
     }
     if (kept !== null && !this.notes.includes(kept)) this.notes.push(kept)
     const figures = [median(readyMs), Math.min(...readyMs), Math.max(...readyMs)]
-    return [way, ...figures.map(Math.round), starts, kept === null ? 'dropped' : 'kept']
+    return [way, ...figures.map(Math.round), starts, kept === null ? dropped : 'kept']
   }
 
   async #start(): Promise<BrokerProcess> {

@@ -8,6 +8,7 @@ import { DiskCalm } from '../../../native-free-bench/limit.ts'
 import {
   deviceNumber,
   dropCaches,
+  dropFileCaches,
   fileSystemOf,
   freeBytes,
   openDescriptors,
@@ -346,6 +347,8 @@ describe('units and machine', () => {
     const folder = mkdtempSync(join(tmpdir(), 'millrace-machine-'))
     t.after(() => rmSync(folder, { recursive: true, force: true }))
     assert.match(dropCaches(join(folder, 'none')) ?? '', /caches were not dropped \(ENOENT/)
+    assert.match(dropFileCaches(join(folder, 'none')) ?? '', /file caches were not dropped \(/)
+    assert.equal(dropFileCaches(folder), null)
     writeFileSync(join(folder, 'switch'), '')
     assert.equal(dropCaches(join(folder, 'switch')), null)
     assert.equal(readFileSync(join(folder, 'switch'), 'utf8'), '3\n')
