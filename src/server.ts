@@ -13,6 +13,7 @@ import { IdempotentProduce, type IdempotentParts } from './broker/idempotent-pro
 import { LocalEngine, OpenTopics } from './broker/local-engine.ts'
 import { ProducerCommands } from './broker/producer-commands.ts'
 import { TombstoneKeeper } from './broker/tombstones.ts'
+import { openKeys } from './composition/access.ts'
 import { listen, type Undo } from './composition/listeners.ts'
 import { buildShards, placeShards } from './composition/shards.ts'
 import { buildUpkeep } from './composition/upkeep.ts'
@@ -77,6 +78,7 @@ async function build(settings: Settings, logger: Logger, undo: Undo[]): Promise<
   undo.push(() => Promise.resolve(stopCollecting()))
   const storage = await openStorage(settings, logger, undo)
   const { store, catalog, table, placement, shards, engine, space, upkeep, tombstones } = storage
+  const keys = await openKeys({ settings, store, dataDir: storage.dataDir, logger })
   const { idempotent, producers } = buildProducers(
     { table, store, engine, clock: systemClock, logger },
     catalog,
@@ -85,7 +87,7 @@ async function build(settings: Settings, logger: Logger, undo: Undo[]): Promise<
   const topicParts = { catalog, turns: new ChangeTurns(), store, engine, defaults: topicDefaults(settings) }
   const { compaction, tiering } = upkeep
   const upkeeps = { compaction, tiering, tombstones, space }
-  const parts = { ...topicParts, ...upkeeps, idempotent, producers, preparation: placement }
+  const parts = { ...topicParts, ...upkeeps, idempotent, producers, keys, preparation: placement }
   const broker = new LocalBroker({ ...settings, ...parts })
 
   const started = placement.prepare().then(() => shards.start())

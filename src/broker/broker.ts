@@ -3,6 +3,7 @@
  */
 import { authorise, denialOf } from '../model/access.ts'
 import { BrokerError } from '../model/errors.ts'
+import type { KeyUseCases } from '../model/keys.ts'
 import { limits } from '../model/limits.ts'
 import type { Principal } from '../model/principal.ts'
 import type {
@@ -30,6 +31,7 @@ export interface BrokerOptions extends Omit<TopicParts, 'onDeleting'> {
   readonly engine: Engine
   readonly idempotent: IdempotentProduce
   readonly producers: ProducerCommands
+  readonly keys: KeyUseCases
   readonly tombstones: { begin(topic: Topic): () => void }
   readonly compaction: { readonly problem: string | null; runAll(): Promise<void> }
   readonly tiering: Pick<Tiering, 'problem' | 'runAll' | 'coldSegments'>
@@ -54,6 +56,7 @@ const nothing = Buffer.alloc(0)
 const PREPARATION_SHARE = 0.9
 
 export class LocalBroker implements Broker {
+  readonly keys: KeyUseCases
   readonly #topics: TopicCommands
   readonly #router = new Router()
   readonly #options: BrokerOptions
@@ -61,6 +64,7 @@ export class LocalBroker implements Broker {
 
   constructor(options: BrokerOptions) {
     this.#options = options
+    this.keys = options.keys
     this.#topics = new TopicCommands({
       ...options,
       onDeleting: topic => {
@@ -177,7 +181,7 @@ export class LocalBroker implements Broker {
     if (producerId !== null) checkSequences(records)
     const append = { topic, records, partitions: this.#router.route(topic, records), producer: 0 }
     if (producerId === null) return engine.append(append, caller)
-    return idempotent.submit(append, producerId, who.keyId, caller)
+    return idempotent.submit(append, producerId, who, caller)
   }
 
   submitRead(who: Principal, read: ReadRequest, caller: ReadCaller): SubmitOutcome {

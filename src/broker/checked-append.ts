@@ -35,6 +35,8 @@ export interface CheckedAppendParts {
   readonly shards: ShardSet
   readonly append: LocalAppend
   readonly oversized: ByteBudget
+  /** Why nothing is to be written after all. */
+  readonly lateRefusal: () => BrokerError | null
 }
 
 export class CheckedAppend {
@@ -137,6 +139,12 @@ export class CheckedAppend {
     this.#parts.oversized.release(this.#heldBytes)
     if (this.#refusal !== null) return this.#refuse(this.#refusal)
     this.#repeat(() => {
+      // Time went by since the request came: its key may not be one any more.
+      const refusal = this.#parts.lateRefusal()
+      if (refusal !== null) {
+        this.#refuse(refusal)
+        return submitOutcomes.taken
+      }
       const outcome = this.#parts.append.append(this.#append, this.#caller)
       if (outcome === submitOutcomes.taken) this.#caller.onDispatched?.()
       return outcome

@@ -2,6 +2,7 @@
  * What the broker needs of whatever holds the records. `local` is the shards of this process; nothing above this file
  * may know which engine runs. Main thread.
  */
+import type { BrokerError } from '../model/errors.ts'
 import type { ProduceCaller, ReadCaller, RecordSource, SubmitOutcome } from '../model/requests.ts'
 import type { PartitionDescription, PartitionOffsets, Topic } from '../model/topic.ts'
 
@@ -55,8 +56,9 @@ export interface Engine {
    * The same for a producer's request over several owners: each checks its part first, then all of it is written or none.
    * Waits for room by itself. What it is given is the engine's until the caller has heard; nothing else of that producer
    * may be submitted meanwhile. The caller hears onDispatched.
+   * @param lateRefusal asked when all is checked and nothing written: what it gives is the answer instead. null: go on.
    */
-  appendChecked(append: EngineAppend, caller: ProduceCaller): void
+  appendChecked(append: EngineAppend, caller: ProduceCaller, lateRefusal: () => BrokerError | null): void
   /** What every producer has on the owners that can be asked. isWhole: all could be. */
   listProducers(): Promise<{ readonly positions: readonly EnginePosition[]; readonly isWhole: boolean }>
   /** Drops what is known of producers; their numbers are never used again. */

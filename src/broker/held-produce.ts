@@ -4,13 +4,14 @@
  */
 import type { ByteBudget } from '../base/byte-budget.ts'
 import { packRecords, ScannedRecords, TABLE_ENTRY_BYTES } from '../background/scanned-records.ts'
-import type { BrokerError } from '../model/errors.ts'
+import { BrokerError } from '../model/errors.ts'
+import type { Principal } from '../model/principal.ts'
 import type { ProduceCaller } from '../model/requests.ts'
 import type { EngineAppend } from './engine.ts'
 
 export class HeldProduce implements ProduceCaller {
-  /** Who it is held for: a key id. */
-  readonly owner: string
+  /** Who it is held for. */
+  readonly who: Principal
   readonly #caller: ProduceCaller
   readonly #budget: ByteBudget
   readonly #bytes: number
@@ -20,8 +21,8 @@ export class HeldProduce implements ProduceCaller {
   onDone: (error: BrokerError | null) => void = () => undefined
   #isDispatched = false
 
-  private constructor(append: EngineAppend, owner: string, caller: ProduceCaller, budget: ByteBudget) {
-    this.owner = owner
+  private constructor(append: EngineAppend, who: Principal, caller: ProduceCaller, budget: ByteBudget) {
+    this.who = who
     this.#caller = caller
     this.#budget = budget
     this.#bytes = heldBytes(append)
@@ -31,13 +32,23 @@ export class HeldProduce implements ProduceCaller {
   }
 
   /** @returns null if the budget has no room: try again when it has. */
-  static tryHold(append: EngineAppend, owner: string, caller: ProduceCaller, budget: ByteBudget): HeldProduce | null {
-    return budget.tryReserve(heldBytes(append)) ? new HeldProduce(append, owner, caller, budget) : null
+  static tryHold(append: EngineAppend, who: Principal, caller: ProduceCaller, budget: ByteBudget): HeldProduce | null {
+    return budget.tryReserve(heldBytes(append)) ? new HeldProduce(append, who, caller, budget) : null
   }
 
   /** The request, under that producer number. */
   as(producer: number): EngineAppend {
     return { ...this.#append, producer }
+  }
+
+  /** Key id of who it is held for. */
+  get owner(): string {
+    return this.who.keyId
+  }
+
+  /** Why it is not dispatched any more. Nothing of it was written. */
+  lateRefusal(): BrokerError | null {
+    return this.who.isRevoked ? new BrokerError('KEY_REVOKED') : null
   }
 
   get producerId(): string {

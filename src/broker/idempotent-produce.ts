@@ -13,6 +13,7 @@ import type { Clock } from '../base/clock.ts'
 import type { Logger } from '../base/logger.ts'
 import type { ProducerEntry, ProducerTable } from '../control/producer-table.ts'
 import { BrokerError } from '../model/errors.ts'
+import type { Principal } from '../model/principal.ts'
 import { submitOutcomes, type ProduceCaller, type RecordSource, type SubmitOutcome } from '../model/requests.ts'
 import type { Store } from '../store/store.ts'
 import type { Engine, EngineAppend } from './engine.ts'
@@ -44,8 +45,9 @@ export class IdempotentProduce {
    * Submits a request whose sequences have their form. @param append with any producer number; it is looked up here.
    * @throws BrokerError PRODUCER_OWNED, NAME_INVALID, PRODUCERS_TOO_MANY
    */
-  submit(append: EngineAppend, id: string, owner: string, caller: ProduceCaller): SubmitOutcome {
+  submit(append: EngineAppend, id: string, who: Principal, caller: ProduceCaller): SubmitOutcome {
     const { table, engine, clock, held } = this.#parts
+    const owner = who.keyId
     const entry = table.withId(id)
     if (entry !== undefined) {
       checkOwner(entry, owner)
@@ -62,7 +64,7 @@ export class IdempotentProduce {
         return outcome
       }
     }
-    const request = HeldProduce.tryHold(append, owner, caller, held)
+    const request = HeldProduce.tryHold(append, who, caller, held)
     if (request === null) return submitOutcomes.full
     try {
       this.#enter(request)
@@ -116,7 +118,7 @@ export class IdempotentProduce {
         else lane.leave()
         this.#settle(known)
       }
-      if (isAlone) engine.appendChecked(append, request)
+      if (isAlone) engine.appendChecked(append, request, () => request.lateRefusal())
       else this.#appendShared(append, request, lane)
     }
     lane.enter({ isAlone, start, closed: cause => this.#closed(request, cause) })
@@ -147,6 +149,12 @@ export class IdempotentProduce {
 
   #appendShared(append: EngineAppend, request: HeldProduce, lane: ProducerLane): void {
     const { engine } = this.#parts
+    const refusal = request.lateRefusal()
+    if (refusal !== null) {
+      lane.share()
+      request.onProduceFailed(refusal)
+      return
+    }
     if (engine.append(append, request) === submitOutcomes.full) {
       engine.whenRoom(() => this.#appendShared(append, request, lane))
       return

@@ -109,9 +109,9 @@ export class LocalEngine implements Engine {
     return hasOneShard(append, this.#shards.shardCount)
   }
 
-  appendChecked(append: EngineAppend, caller: ProduceCaller): void {
+  appendChecked(append: EngineAppend, caller: ProduceCaller, lateRefusal: () => BrokerError | null): void {
     new CheckedAppend(
-      { shards: this.#shards, append: this.#append, oversized: this.#oversized },
+      { shards: this.#shards, append: this.#append, oversized: this.#oversized, lateRefusal },
       append,
       caller
     ).begin()

@@ -17,10 +17,13 @@ export function armedFaults(text: string | undefined): (shard: number, isFirst: 
   return (shard, isFirst) => (isFirst ? first.get(shard) : undefined) ?? each.get(shard) ?? null
 }
 
-/** `<thread>/<plan>`: faults of the settler thread in its first life, of a change of shards, of removing what it left, of cold storage. */
+/**
+ * `<thread>/<plan>`: faults of the settler thread in its first life, of a change of shards, of removing what it left, of
+ * cold storage, of the file of the first key.
+ */
 export function threadFaults(
   text: string | undefined,
-  thread: 'settler' | 'change' | 'remove' | 'cold'
+  thread: 'settler' | 'change' | 'remove' | 'cold' | 'bootstrap'
 ): string | null {
   const item = (text ?? '').split(';').find(part => part.startsWith(`${thread}/`))
   return item === undefined ? null : item.slice(thread.length + 1)

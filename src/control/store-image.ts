@@ -2,6 +2,7 @@
 import type { Topic, TopicConfig } from '../model/topic.ts'
 import type { Producer } from '../model/producer.ts'
 import type { TopicId } from '../model/ids.ts'
+import type { StoredKey } from '../model/keys.ts'
 
 /** A deleted topic whose handles may still stand in a slot (durability V6). */
 export interface Tombstone {
@@ -52,6 +53,8 @@ export interface StoreImage {
   readonly nextHandle: number
   readonly producers: readonly Producer[]
   readonly nextProducerNumber: number
+  /** In the order in which they were made. */
+  readonly keys: readonly StoredKey[]
 }
 
 /** A change of the catalog: placement, journals, topics. */
@@ -78,5 +81,11 @@ export type ProducerChange =
   | { readonly kind: 'producer-used'; readonly producer: Pick<Producer, 'number' | 'isClaimed' | 'lastUsedMs'> }
   | { readonly kind: 'producer-forgotten'; readonly number: number }
 
+export type KeyChange =
+  | { readonly kind: 'key-created'; readonly key: StoredKey }
+  | { readonly kind: 'key-revoked'; readonly keyId: string }
+  /** Only of a revoked key. */
+  | { readonly kind: 'key-forgotten'; readonly keyId: string }
+
 /** One durable change. A commit applies all of its changes or none. */
-export type StoreChange = CatalogChange | ProducerChange
+export type StoreChange = CatalogChange | ProducerChange | KeyChange

@@ -6,13 +6,12 @@ import { BrokerError } from '../model/errors.ts'
 import { limits } from '../model/limits.ts'
 import { cleanupPolicies } from '../model/topic.ts'
 import type { CleanupPolicy, TopicConfig, TopicConfigPatch } from '../model/topic.ts'
+import { echo } from './echo.ts'
 
 const U64_MAX = 18_446_744_073_709_551_615n
 const PRODUCER_RULE = `1 to ${limits.nameBytesMax} of A-Z a-z 0-9 . _ -`
 const NAME_RULE = `${PRODUCER_RULE}, and neither '.' nor '..'`
 const namePattern = /^[A-Za-z0-9._-]+$/
-/** Characters of a refused value that an error repeats: a caller's megabyte is not worth sending back. */
-const ECHO_CHARACTERS_MAX = 100
 
 /** @throws BrokerError NAME_INVALID */
 export function checkTopicName(name: string): void {
@@ -85,8 +84,4 @@ function changedPolicy(base: CleanupPolicy, value: CleanupPolicy | null | undefi
 
 function outOfRange(field: string, value: number | bigint, min: number, max: number | bigint): BrokerError {
   return new BrokerError('FIELD_RANGE', { field, value: String(value), min, max: String(max) })
-}
-
-function echo(value: string): string {
-  return value.length <= ECHO_CHARACTERS_MAX ? value : `${value.slice(0, ECHO_CHARACTERS_MAX)}…`
 }

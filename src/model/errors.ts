@@ -161,6 +161,14 @@ export const errorTable = {
   UNAUTHENTICATED: spec(304, 401, 'forbidden', 'no valid key: {problem}', { kafka: 58 }),
   KEY_REVOKED: spec(305, 401, 'forbidden', 'key revoked', { kafka: 58 }),
   FORBIDDEN: spec(306, 403, 'forbidden', "this key may not {operation}: that takes {need} on '{on}'", { kafka: 29 }),
+  KEY_NOT_FOUND: spec(308, 404, 'not found', "no key '{key}'", { kafka: 42 }),
+  KEYS_TOO_MANY: spec(
+    309,
+    400,
+    'bad request',
+    'there are {limit} keys that work, as many as there may be: revoke one that is not used any more',
+    { kafka: 44 }
+  ),
 
   FRAME_INVALID: spec(601, 400, 'decode', '{problem}', { kafka: 42 }),
 

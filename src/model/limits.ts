@@ -28,6 +28,12 @@ export const limits = {
   /** Producer ids of one key, and of all keys together (spec 4.1). */
   producersPerOwnerMax: 10_000,
   producersTotalMax: 100_000,
+  /** API keys that work: each may be sent with any request, and all are in memory. */
+  keysMax: 10_000,
+  /** Revoked keys that stay listed; beyond it the oldest are forgotten, and nothing comes to their secrets again. */
+  revokedKeysMax: 10_000,
+  /** Rules of one key (spec 2.10). */
+  keyRulesMax: 100,
   /** Sequences of a producer in a partition that are known as duplicates: the last so many (seed). */
   producerWindow: 128,
   /** A producer id that was not used for so long is forgotten (seed: 7 days). */

@@ -3,6 +3,7 @@
  * The hot calls are callbacks on long-lived objects, not promises: one produce makes no closure.
  */
 import type { BrokerError } from './errors.ts'
+import type { KeyUseCases } from './keys.ts'
 import type { Principal } from './principal.ts'
 import type { ProducerDescription } from './producer.ts'
 import type { PartitionOffsets, TopicConfig, TopicConfigPatch, TopicDescription } from './topic.ts'
@@ -105,6 +106,8 @@ export interface CreateTopicRequest {
  * `who` asks; what it takes is in access.ts, and what it lacks is FORBIDDEN, before anything is said of what exists.
  */
 export interface Broker {
+  readonly keys: KeyUseCases
+
   createTopic(who: Principal, request: CreateTopicRequest): Promise<{ name: string; partitions: number }>
   /** Names that the caller may read, sorted by code unit. */
   listTopics(who: Principal): string[]

@@ -19,6 +19,7 @@ import {
   SQLITE_NOTADB,
   SQLITE_READONLY
 } from '../../src/store/sqlite-error.ts'
+import { INSERT_KEY, keyValues } from './key-rows.ts'
 import { configColumns, configValues, readImage } from './schema.ts'
 
 /**
@@ -129,6 +130,15 @@ export class StoreDatabase {
       case 'producer-forgotten':
         this.#statements.forgetProducer.run(change.number)
         return
+      case 'key-created':
+        this.#statements.createKey.run(...keyValues(change.key))
+        return
+      case 'key-revoked':
+        this.#statements.revokeKey.run(change.keyId)
+        return
+      case 'key-forgotten':
+        this.#statements.forgetKey.run(change.keyId)
+        return
       default:
         unreachable(change)
     }
@@ -197,6 +207,9 @@ interface Statements {
   readonly addProducer: StatementSync
   readonly useProducer: StatementSync
   readonly forgetProducer: StatementSync
+  readonly createKey: StatementSync
+  readonly revokeKey: StatementSync
+  readonly forgetKey: StatementSync
 }
 
 function prepareStatements(database: DatabaseSync): Statements {
@@ -229,6 +242,9 @@ function prepareStatements(database: DatabaseSync): Statements {
       'INSERT OR REPLACE INTO producers (number, id, owner, is_claimed, last_used_ms) VALUES (?, ?, ?, ?, ?)'
     ),
     useProducer: database.prepare('UPDATE producers SET last_used_ms = ?, is_claimed = ? WHERE number = ?'),
-    forgetProducer: database.prepare('DELETE FROM producers WHERE number = ?')
+    forgetProducer: database.prepare('DELETE FROM producers WHERE number = ?'),
+    createKey: database.prepare(INSERT_KEY),
+    revokeKey: database.prepare('UPDATE keys SET is_disabled = 1 WHERE key_id = ?'),
+    forgetKey: database.prepare('DELETE FROM keys WHERE key_id = ? AND is_disabled = 1')
   }
 }

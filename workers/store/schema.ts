@@ -6,21 +6,24 @@
  *   journals    by shard, the newest journal slot known to be durable (durability V2)
  *   tombstones  deleted topics whose handles may still stand in a slot (durability V6)
  *   producers   producer ids of HTTP and ES01 with the numbers that the journal has for them (durability W5)
+ *   keys        API keys: what they may do, and what is kept of their secrets (model/keys.ts)
  *
  * u64 values (retention, tombstone retention) are kept as decimal text: SQLite integers are signed, and neither they
  * nor JavaScript numbers hold them exactly. Everything else is a safe integer by its limits.
  */
 import { randomBytes } from 'node:crypto'
-import type { DatabaseSync, SQLOutputValue } from 'node:sqlite'
+import type { DatabaseSync } from 'node:sqlite'
 import { toTopicId } from '../../src/model/ids.ts'
 import type { Producer } from '../../src/model/producer.ts'
 import { cleanupPolicies, partitioners } from '../../src/model/topic.ts'
 import type { Topic, TopicConfig } from '../../src/model/topic.ts'
 import type { StoreImage, Tombstone } from '../../src/control/store-image.ts'
 import { StoreOpenError } from '../../src/store/store-open-error.ts'
+import { readKeys } from './key-rows.ts'
+import { integerOf, textOf, countOf, wrongValue, type Row } from './columns.ts'
 
 /** PRAGMA user_version. Raised by one with every change of the tables; an older one is migrated, a newer one refused. */
-export const FORMAT_VERSION = 3
+export const FORMAT_VERSION = 4
 /** PRAGMA application_id: the letters MLRC. */
 export const APPLICATION_ID = 0x4d4c_5243
 
@@ -75,8 +78,31 @@ const placementColumns = `
   ALTER TABLE state ADD COLUMN previous_shard_count INTEGER;
 `
 
+/** What made format 4 of format 3: API keys. */
+const keyTables = `
+  CREATE TABLE keys (
+    position INTEGER PRIMARY KEY,
+    key_id TEXT NOT NULL UNIQUE,
+    name TEXT NOT NULL,
+    rules TEXT NOT NULL,
+    produce_bytes_per_sec INTEGER,
+    consume_bytes_per_sec INTEGER,
+    created_at_ms INTEGER NOT NULL,
+    is_disabled INTEGER NOT NULL,
+    secret_sha256 BLOB NOT NULL UNIQUE,
+    scram_sha256_salt BLOB NOT NULL,
+    scram_sha256_iterations INTEGER NOT NULL,
+    scram_sha256_stored_key BLOB NOT NULL,
+    scram_sha256_server_key BLOB NOT NULL,
+    scram_sha512_salt BLOB NOT NULL,
+    scram_sha512_iterations INTEGER NOT NULL,
+    scram_sha512_stored_key BLOB NOT NULL,
+    scram_sha512_server_key BLOB NOT NULL
+  ) STRICT;
+`
+
 /** What makes each format of the one before, from format 2 on. */
-const migrations: readonly string[] = [producerTables, placementColumns]
+const migrations: readonly string[] = [producerTables, placementColumns, keyTables]
 
 /**
  * Checks that the file is ours and not newer than this code, sets how it commits, and makes the tables in a new one.
@@ -142,7 +168,8 @@ export function readImage(database: DatabaseSync): StoreImage {
     nextTopicId: integerOf(state, 'next_topic_id'),
     nextHandle: integerOf(state, 'next_handle'),
     producers: database.prepare('SELECT * FROM producers ORDER BY number').all().map(producerOf),
-    nextProducerNumber: integerOf(state, 'next_producer_number')
+    nextProducerNumber: integerOf(state, 'next_producer_number'),
+    keys: readKeys(database)
   }
 }
 
@@ -165,8 +192,6 @@ export const configColumns = [
   'segment_bytes',
   'tombstone_retention_ms'
 ] as const
-
-type Row = Record<string, SQLOutputValue>
 
 function topicOf(row: Row): Topic {
   return {
@@ -208,22 +233,6 @@ function pragmaInteger(database: DatabaseSync, name: 'user_version' | 'applicati
   return integerOf(database.prepare(`PRAGMA ${name}`).get() ?? {}, name)
 }
 
-function integerOf(row: Row, column: string): number {
-  const value = row[column]
-  if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0) return value
-  throw wrongValue(column, value)
-}
-
-function countOf(row: Row, column: string): number | null {
-  return row[column] === null ? null : integerOf(row, column)
-}
-
-function textOf(row: Row, column: string): string {
-  const value = row[column]
-  if (typeof value === 'string') return value
-  throw wrongValue(column, value)
-}
-
 /** A number where a number is exact, else a bigint (D25). */
 function u64Of(row: Row, column: string): number | bigint {
   const text = textOf(row, column)
@@ -237,8 +246,4 @@ function choiceOf<T extends string>(row: Row, column: string, choices: readonly 
   const choice = choices.find(known => known === text)
   if (choice === undefined) throw wrongValue(column, text)
   return choice
-}
-
-function wrongValue(column: string, value: unknown): StoreOpenError {
-  return new StoreOpenError('damaged', `the store holds ${String(value)} in column ${column}`)
 }

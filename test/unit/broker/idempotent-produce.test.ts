@@ -13,6 +13,7 @@ import { Catalog } from '../../../src/control/catalog.ts'
 import { ProducerTable } from '../../../src/control/producer-table.ts'
 import type { StoreChange } from '../../../src/control/store-image.ts'
 import { BrokerError } from '../../../src/model/errors.ts'
+import { anonymous, type Principal } from '../../../src/model/principal.ts'
 import { limits } from '../../../src/model/limits.ts'
 import type { Producer } from '../../../src/model/producer.ts'
 import { submitOutcomes, type ProduceCaller, type SubmitOutcome } from '../../../src/model/requests.ts'
@@ -64,6 +65,15 @@ class Stage {
     this.commands = new ProducerCommands({ ...parts, catalog: new Catalog(emptyImage), idempotent: this.idempotent })
   }
 
+  readonly #principals = new Map<string, { isRevoked: boolean } & Principal>()
+
+  /** The principal of a key id, the same each time. */
+  whoIs(keyId: string): { isRevoked: boolean } & Principal {
+    const known = this.#principals.get(keyId) ?? { ...anonymous, keyId, isRevoked: false }
+    this.#principals.set(keyId, known)
+    return known
+  }
+
   /** One request to those partitions. Its outcome is noted under its name. */
   submit(name: string, id: string, partitions: readonly number[], owner = 'anonymous'): SubmitOutcome {
     const decoder = new ProduceDecoder()
@@ -75,7 +85,7 @@ class Stage {
     )
     assert.ok(decoder.decode(frame, 9, frame.length))
     const append = { topic, records: decoder, partitions: Uint32Array.from(partitions), producer: 0 }
-    const outcome = this.idempotent.submit(append, id, owner, {
+    const outcome = this.idempotent.submit(append, id, this.whoIs(owner), {
       onProduced: () => void this.answers.push(`${name} produced`),
       onProduceFailed: error => void this.answers.push(`${name} ${error.code} ${error.written}`),
       onDispatched: () => void this.answers.push(`${name} dispatched`)

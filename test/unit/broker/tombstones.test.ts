@@ -27,7 +27,8 @@ function stage(tombstones: readonly Tombstone[]) {
     nextTopicId: 1000,
     nextHandle: 100_000,
     producers: [],
-    nextProducerNumber: 1
+    nextProducerNumber: 1,
+    keys: []
   }
   const catalog = new Catalog(image)
   const commits: StoreChange[] = []

@@ -32,7 +32,8 @@ export const emptyImage: StoreImage = {
   nextTopicId: 1,
   nextHandle: 1,
   producers: [],
-  nextProducerNumber: 1
+  nextProducerNumber: 1,
+  keys: []
 }
 
 export function topicOf(fields: { id: number; name: string; firstHandle: number } & Partial<Omit<Topic, 'id'>>): Topic {

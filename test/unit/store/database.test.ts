@@ -2,10 +2,12 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { TestContext } from 'node:test'
 import { DatabaseSync } from 'node:sqlite'
+import { makeKey } from '../../../src/control/keys.ts'
 import type { StoreChange } from '../../../src/control/store-image.ts'
+import type { ScramVerifier, StoredKey } from '../../../src/model/keys.ts'
 import type { Producer } from '../../../src/model/producer.ts'
 import { StoreDatabase } from '../../../workers/store/database.ts'
-import { prepareTables } from '../../../workers/store/schema.ts'
+import { FORMAT_VERSION, prepareTables } from '../../../workers/store/schema.ts'
 import { topicOf } from '../control/topics.ts'
 
 const created = (id: number, name: string): StoreChange => ({
@@ -112,11 +114,13 @@ describe('producers in the store', () => {
     migrated.commitGroup([[added(1, 'a')]])
     const { topics, producers, nextProducerNumber } = migrated.readImage()
     assert.deepEqual([topics.length, producers, nextProducerNumber], [1, [producer(1, 'a')], 2])
-    assert.equal(connection.prepare('PRAGMA user_version').get()?.['user_version'], 3)
+    assert.equal(connection.prepare('PRAGMA user_version').get()?.['user_version'], FORMAT_VERSION)
   })
 })
 
-const dropFormat3 = 'ALTER TABLE state DROP COLUMN next_shard_count; ALTER TABLE state DROP COLUMN previous_shard_count'
+/** Takes back what each format added, newest first. */
+const dropFormat4 = 'DROP TABLE keys'
+const dropFormat3 = `${dropFormat4}; ALTER TABLE state DROP COLUMN next_shard_count; ALTER TABLE state DROP COLUMN previous_shard_count`
 
 describe('the placement of shards in the store', () => {
   const slot: StoreChange = { kind: 'slot-opened', shard: 1, sequence: 7 }
@@ -154,3 +158,67 @@ describe('the placement of shards in the store', () => {
     assert.deepEqual([shardCount, nextShardCount, previousShardCount, topics.length], [5, null, null, 1])
   })
 })
+
+describe('keys in the store', () => {
+  test('are read back as they are, in the order in which they were made', async t => {
+    const { database } = openInMemory(t)
+    const [first, second] = [await madeKey('first', 9), await madeKey('second', 3)]
+    database.commitGroup([[{ kind: 'key-created', key: first }], [{ kind: 'key-created', key: second }]])
+    assert.deepEqual(plain(database.readImage().keys), plain([first, second]))
+    database.commitGroup([[{ kind: 'key-revoked', keyId: first.keyId }]])
+    assert.deepEqual(plain(database.readImage().keys), plain([{ ...first, isDisabled: true }, second]))
+  })
+
+  test('are forgotten only when they are revoked', async t => {
+    const { database } = openInMemory(t)
+    const key = await madeKey('key', 1)
+    const forgotten: StoreChange = { kind: 'key-forgotten', keyId: key.keyId }
+    database.commitGroup([[{ kind: 'key-created', key }, forgotten]])
+    assert.equal(database.readImage().keys.length, 1)
+    database.commitGroup([[{ kind: 'key-revoked', keyId: key.keyId }, forgotten]])
+    assert.equal(database.readImage().keys.length, 0)
+  })
+
+  test('have their place in a store of format 3, which keeps what it had', async t => {
+    const { connection, database } = openInMemory(t)
+    database.commitGroup([[created(1, 'a')]])
+    connection.exec(`${dropFormat4}; PRAGMA user_version = 3`)
+    prepareTables(connection, ':memory:')
+    const migrated = new StoreDatabase(connection)
+    const key = await madeKey('key', 1)
+    migrated.commitGroup([[{ kind: 'key-created', key }]])
+    const { topics, keys } = migrated.readImage()
+    assert.deepEqual([topics.length, plain(keys)], [1, plain([key])])
+  })
+
+  test('whose rules no version of this code writes are reported as damage', async t => {
+    const { connection, database } = openInMemory(t)
+    database.commitGroup([[{ kind: 'key-created', key: await madeKey('key', 1) }]])
+    for (const rules of ['[["own","*"]]', '[["read"]]', '{}', 'no JSON']) {
+      connection.prepare('UPDATE keys SET rules = ?').run(rules)
+      assert.throws(() => database.readImage(), { code: 'damaged', message: /column rules/ })
+    }
+  })
+})
+
+async function madeKey(name: string, createdAtMs: number): Promise<StoredKey> {
+  const rules = [{ action: 'write', topicPrefix: 'orders.' }] as const
+  const { key } = await makeKey(
+    { name, rules, produceBytesPerSec: 4_294_967_295, consumeBytesPerSec: null },
+    () => false,
+    createdAtMs
+  )
+  return key
+}
+
+/** With bytes as text: SQLite gives another kind of array than crypto. */
+function plain(keys: readonly StoredKey[]): unknown {
+  const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex')
+  const verifier = ({ salt, iterations, storedKey, serverKey }: ScramVerifier): unknown => {
+    return [hex(salt), iterations, hex(storedKey), hex(serverKey)]
+  }
+  return keys.map(({ traces, ...rest }) => {
+    const { sha256, scramSha256, scramSha512 } = traces
+    return { ...rest, traces: [hex(sha256), verifier(scramSha256), verifier(scramSha512)] }
+  })
+}

@@ -7,6 +7,7 @@ import { makeDataDirectory, takeLock } from '../../../src/store/directory-lock.t
 import { StoreOpenError } from '../../../src/store/store-open-error.ts'
 import type { StoreOpenCode } from '../../../src/store/store-open-error.ts'
 import { freshDataDir, openForTest, StoreChild } from './store-tools.ts'
+import { FORMAT_VERSION } from '../../../workers/store/schema.ts'
 
 const refusal = (code: StoreOpenCode, mention: string) => (error: unknown) =>
   error instanceof StoreOpenError &&
@@ -92,11 +93,14 @@ describe('a directory that cannot be used', () => {
     await (await openForTest(t, dataDir)).close()
     const path = join(dataDir, 'store.db')
     const database = new DatabaseSync(path)
-    database.exec('PRAGMA user_version = 4')
+    database.exec(`PRAGMA user_version = ${FORMAT_VERSION + 1}`)
     database.exec('PRAGMA wal_checkpoint(TRUNCATE)')
     database.close()
     const before = readFileSync(path)
-    await assert.rejects(openForTest(t, dataDir), refusal('newer-format', 'store format 4; this one reads up to 3'))
+    await assert.rejects(
+      openForTest(t, dataDir),
+      refusal('newer-format', `store format ${FORMAT_VERSION + 1}; this one reads up to ${FORMAT_VERSION}`)
+    )
     assert.ok(readFileSync(path).equals(before))
     takeLock(dataDir).release()
   })

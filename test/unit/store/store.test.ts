@@ -45,7 +45,8 @@ describe('a restart', () => {
       nextTopicId: 1,
       nextHandle: 1,
       producers: [],
-      nextProducerNumber: 1
+      nextProducerNumber: 1,
+      keys: []
     }
     assert.deepEqual(rest, fresh)
     await first.close()

@@ -53,6 +53,7 @@ export function imageOf(topics: readonly Topic[], rest: Partial<StoreImage> = {}
     nextHandle: 1000,
     producers: [],
     nextProducerNumber: 1,
+    keys: [],
     ...rest
   }
 }

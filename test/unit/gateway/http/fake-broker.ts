@@ -18,6 +18,7 @@ import type {
   SubmitOutcome
 } from '../../../../src/model/requests.ts'
 import type { PartitionOffsets, TopicConfig, TopicConfigPatch, TopicDescription } from '../../../../src/model/topic.ts'
+import { FakeKeys } from '../fake-keys.ts'
 
 export interface StoredRecord {
   readonly key: Buffer | null
@@ -57,6 +58,7 @@ function jsonOf(record: StoredRecord, partition: number, offset: number, encodin
 }
 
 export class FakeBroker implements Broker {
+  readonly keys = new FakeKeys()
   readonly producers: ProducerDescription[] = []
   ready: Readiness = {
     ready: true,
