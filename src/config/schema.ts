@@ -45,8 +45,7 @@ const listening = {
     group: 'Listening and access',
     kind: choice(['disabled', 'required']),
     fallback: 'disabled',
-    text: 'Whether every request needs an API key',
-    later: true
+    text: 'Whether every request needs an API key'
   },
   allowRemoteUnauthenticated: {
     flag: '--allow-remote-unauthenticated',

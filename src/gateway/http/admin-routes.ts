@@ -1,4 +1,4 @@
-/** The routes of operators. Main thread. Open to everybody while there are no keys. */
+/** The routes of operators. Main thread. */
 import { writeProducers } from '../../wire/json/producers-json.ts'
 import type { Exchange } from './exchange.ts'
 import { readPathPartition } from './query.ts'
@@ -11,19 +11,19 @@ export function listProducers(exchange: Exchange): null {
 
 /** `DELETE /admin/producers/:id`: 204 without a body. */
 export function forgetProducer(exchange: Exchange): null {
-  answerEmpty(exchange, exchange.services.broker.forgetProducer(exchange.who, exchange.name))
+  exchange.answerEmpty(exchange.services.broker.forgetProducer(exchange.who, exchange.name))
   return null
 }
 
 /** `POST /admin/run-retention`: 204 once what has had its time cannot be read any more. */
 export function runRetention(exchange: Exchange): null {
-  answerEmpty(exchange, exchange.services.broker.runRetention(exchange.who))
+  exchange.answerEmpty(exchange.services.broker.runRetention(exchange.who))
   return null
 }
 
 /** `POST /admin/run-compaction`: 204 after the pass. */
 export function runCompaction(exchange: Exchange): null {
-  answerEmpty(exchange, exchange.services.broker.runCompaction(exchange.who))
+  exchange.answerEmpty(exchange.services.broker.runCompaction(exchange.who))
   return null
 }
 
@@ -36,11 +36,4 @@ export function tieredSegments(exchange: Exchange): null {
     found.then(segments => JSON.stringify({ segments }))
   )
   return null
-}
-
-function answerEmpty(exchange: Exchange, done: Promise<void>): void {
-  done.then(
-    () => exchange.guard(() => exchange.sendEmpty(204)),
-    (error: unknown) => exchange.refuse(error)
-  )
 }

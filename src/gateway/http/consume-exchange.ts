@@ -96,9 +96,10 @@ class ConsumeExchange implements ReadCaller, ReplyWatcher, Waiter {
   }
 
   onReadChunk(bytes: Buffer, start: number, end: number, totalBytes: number, isLast: boolean): void {
-    const { reply, services } = this.#exchange
+    const { reply, services, who } = this.#exchange
     if (isLast) this.#isWithBroker = false
     try {
+      if (who.isRevoked) throw new BrokerError('KEY_REVOKED')
       if (!reply.isClosed && !reply.isAnswered) {
         const moreBytes = totalBytes - this.#reservedBytes
         // One record larger than max_bytes is sent all the same; it is charged if there is room, and goes if not.

@@ -21,6 +21,10 @@ export interface RequestHead {
   /** Empty if there is none. */
   readonly host: string
   readonly contentType: string
+  /** As sent; null: the header is not there. Secrets: only authenticate.ts reads them. */
+  readonly authorization: string | null
+  /** X-Es-Key, likewise. */
+  readonly apiKey: string | null
   /** −1: none was sent (no body, or a chunked one). NaN: it is not a number. */
   readonly contentLength: number
   readonly isChunked: boolean

@@ -112,7 +112,22 @@ export class Exchange {
   /** Answers with what a promise brings, or with its error. */
   answerWith(status: number, text: Promise<string>): void {
     text.then(
-      body => this.guard(() => this.sendJson(status, body)),
+      body => this.guard(() => this.#answerNow(status, body)),
+      (error: unknown) => this.refuse(error)
+    )
+  }
+
+  /** What was changed is told, whoever may ask no more. What was only looked up is not, once the key is revoked. */
+  #answerNow(status: number, body: string): void {
+    const isLook = this.head.method === 'GET' || this.head.method === 'HEAD'
+    if (isLook && this.who.isRevoked) throw new BrokerError('KEY_REVOKED')
+    this.sendJson(status, body)
+  }
+
+  /** Answers 204 once a promise resolves, or with its error. */
+  answerEmpty(done: Promise<void>): void {
+    done.then(
+      () => this.guard(() => this.sendEmpty(204)),
       (error: unknown) => this.refuse(error)
     )
   }

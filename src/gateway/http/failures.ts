@@ -13,6 +13,8 @@ import type { Reply, RequestHead } from './engine.ts'
 export const JSON_TYPE = 'application/json'
 
 const RETRY_AFTER = ['retry-after', '1'] as const
+/** Of every 401 (RFC 9110): the scheme by which a key is sent. */
+const AUTHENTICATE = ['www-authenticate', 'Bearer'] as const
 
 /** What of a refusal is not the error's. */
 export interface RefusalOptions {
@@ -63,6 +65,7 @@ export class Failures {
       return
     }
     const headers: (readonly [string, string])[] = []
+    if (http === 401) headers.push(AUTHENTICATE)
     if (http === 503) headers.push(RETRY_AFTER)
     if (refusal.code === 'METHOD_NOT_ALLOWED') headers.push(['allow', String(refusal.details['allow'])])
     const body = bodyOf(refusal.code, refusal.message, refusal.written, null, report)

@@ -1,7 +1,8 @@
 /**
  * The HTTP gateway: an engine, the route table, and what every request passes before its route. Main thread.
  *
- *   Host guard (403) → stopping (503) → started, health routes excepted (503) → route (404, 405) → the route's own checks
+ *   Host guard (403) → key (401), health routes excepted → stopping (503) → started, health routes excepted (503)
+ *   → route (404, 405) → the route's own checks
  *
  * It holds no records: what it keeps of a request is charged to the budgets it was given, and given back with the answer.
  */
@@ -15,6 +16,7 @@ import { ProduceResultsWriter } from '../../wire/json/produce-results.ts'
 import { ProduceScanner } from '../../wire/json/produce-scanner.ts'
 import { splitAddress } from '../shared/address.ts'
 import { HostGuard } from '../shared/host-guard.ts'
+import { authenticate } from './authenticate.ts'
 import { answerBytesOf } from './consume-exchange.ts'
 import type { BodySink, HttpEngine, Reply, RequestHandler, RequestHead } from './engine.ts'
 import { Exchange } from './exchange.ts'
@@ -130,10 +132,12 @@ class Dispatcher {
   readonly #router = new Router(routes)
   /** null: authentication is on, every host is served. */
   readonly #guard: HostGuard | null
+  readonly #needsKey: boolean
 
   constructor(services: Services) {
     const { auth, bind, allowedHost } = services.settings
     this.#services = services
+    this.#needsKey = auth === 'required'
     this.#guard = auth === 'disabled' ? new HostGuard(bind, allowedHost) : null
   }
 
@@ -154,9 +158,12 @@ class Dispatcher {
       throw new BrokerError('FIELD_INVALID', { field: 'content-length', problem: 'must be a whole number' })
     }
     if (this.#guard !== null && !this.#guard.allows(host)) throw new BrokerError('HOST_REFUSED', { host })
-    if (this.isStopping) throw new BrokerError('STOPPING')
     const match = this.#router.match(method, path)
-    if (!this.hasStarted && (match.kind !== 'route' || !match.route.isHealth)) {
+    const isHealth = match.kind === 'route' && match.route.isHealth
+    // Before anything is said of routes, bodies and queries (spec 1.9).
+    if (this.#needsKey && !isHealth) exchange.who = authenticate(exchange.head, this.#services.broker.keys)
+    if (this.isStopping) throw new BrokerError('STOPPING')
+    if (!this.hasStarted && !isHealth) {
       const { ready, message } = this.#services.broker.readiness()
       if (!ready) throw new BrokerError('NOT_READY', { problem: message })
       this.hasStarted = true

@@ -126,6 +126,11 @@ class NodeReply implements Reply, WatchedReply {
   }
 }
 
+/** Sent twice, the two are one text, which is no secret. */
+function textOf(header: string | string[] | undefined): string | null {
+  return header === undefined ? null : String(header)
+}
+
 function readHead(request: IncomingMessage): RequestHead {
   const { headers } = request
   const url = request.url ?? '/'
@@ -136,6 +141,8 @@ function readHead(request: IncomingMessage): RequestHead {
     query: mark < 0 ? '' : url.slice(mark + 1),
     host: headers.host ?? '',
     contentType: headers['content-type'] ?? '',
+    authorization: headers.authorization ?? null,
+    apiKey: textOf(headers['x-es-key']),
     contentLength: headers['content-length'] === undefined ? -1 : Number(headers['content-length']),
     isChunked: headers['transfer-encoding'] !== undefined
   }

@@ -8,20 +8,10 @@ import type { CreateTopicRequest } from '../../model/requests.ts'
 import { cleanupPolicies } from '../../model/topic.ts'
 import type { CleanupPolicy, TopicConfigPatch } from '../../model/topic.ts'
 import type { ExactJson } from '../../wire/json/exact-json.ts'
+import { fault, fieldsOf, type Fields } from './form.ts'
 
 const U32_MAX = 0xffff_ffffn
 const U64_MAX = 0xffff_ffff_ffff_ffffn
-
-type Fields = { [field: string]: ExactJson }
-
-function fault(field: string, problem: string): BrokerError {
-  return new BrokerError('FIELD_INVALID', { field, problem })
-}
-
-function fieldsOf(value: ExactJson, field: string): Fields {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw fault(field, 'must be an object')
-  return value
-}
 
 /** A bigint as a number where that is exact. */
 function narrow(value: bigint): number | bigint {

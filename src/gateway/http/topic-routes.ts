@@ -1,50 +1,10 @@
 /** The topic routes other than produce and consume, and the health routes. Main thread. */
 import { BrokerError } from '../../model/errors.ts'
-import { parseExactJson } from '../../wire/json/exact-json.ts'
-import type { ExactJson } from '../../wire/json/exact-json.ts'
 import { writeTopicConfig, writeTopicDescription } from '../../wire/json/topic-json.ts'
-import { Body, topicBodyLimitOf } from './body.ts'
-import type { BodyConsumer, BodyLimit } from './body.ts'
-import type { BodySink, ReplyWatcher } from './engine.ts'
+import type { BodySink } from './engine.ts'
 import type { Exchange } from './exchange.ts'
+import { withJsonBody } from './json-body.ts'
 import { readConfigPatch, readCreateTopic } from './topic-form.ts'
-
-/** A small JSON body, parsed whole and handed to a step. */
-class JsonBody implements BodyConsumer, ReplyWatcher {
-  readonly body: Body
-  readonly #exchange: Exchange
-  readonly #step: (value: ExactJson) => void
-
-  constructor(exchange: Exchange, limit: BodyLimit, step: (value: ExactJson) => void) {
-    const { requestBudget } = exchange.services
-    this.#exchange = exchange
-    this.#step = step
-    this.body = new Body(exchange.head.contentLength, limit, requestBudget, this)
-    exchange.reply.watcher = this
-  }
-
-  onBody(bytes: Buffer, length: number): void {
-    this.#exchange.guard(() => {
-      const parsed = parseExactJson(bytes.subarray(0, length))
-      this.body.release()
-      if (parsed.problem !== null) throw new BrokerError('BODY_NOT_JSON', { problem: parsed.problem })
-      this.#step(parsed.value)
-    })
-  }
-
-  onBodyRefused(error: BrokerError, mustClose: boolean): void {
-    this.#exchange.refuse(error, { mustClose })
-  }
-
-  onReplyClosed(): void {
-    this.body.release()
-  }
-}
-
-function withJsonBody(exchange: Exchange, step: (value: ExactJson) => void): BodySink | null {
-  const limit = topicBodyLimitOf(exchange.services.settings.maxRequestBodyBytes)
-  return exchange.acceptsBody(limit) ? new JsonBody(exchange, limit, step).body : null
-}
 
 const writeCreated = (topic: { name: string; partitions: number }): string =>
   JSON.stringify({ name: topic.name, partitions: topic.partitions })

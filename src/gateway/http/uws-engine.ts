@@ -152,14 +152,30 @@ class UwsReply implements Reply, WatchedReply {
   }
 }
 
+/** The header as sent; null: it is not there. The library tells that from an empty one only where it walks all headers. */
+function credentialOf(request: UwsRequest, name: string): string | null {
+  const value = request.getHeader(name)
+  if (value !== '') return value
+  let found: string | null = null
+  request.forEach(header => {
+    if (header === name) found = ''
+  })
+  return found
+}
+
 function readHead(request: UwsRequest): RequestHead {
   const length = request.getHeader('content-length')
+  const apiKey = request.getHeader('x-es-key') || null
   return {
     method: request.getCaseSensitiveMethod(),
     path: request.getUrl(),
     query: request.getQuery() ?? '',
     host: request.getHeader('host'),
     contentType: request.getHeader('content-type'),
+    // Empty headers are worth a walk only where the other one would count instead.
+    authorization:
+      apiKey === null ? request.getHeader('authorization') || null : credentialOf(request, 'authorization'),
+    apiKey,
     contentLength: length === '' ? -1 : /^\d{1,15}$/.test(length) ? Number(length) : NaN,
     isChunked: length === '' && request.getHeader('transfer-encoding') !== ''
   }

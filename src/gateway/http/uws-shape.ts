@@ -9,6 +9,7 @@ export interface UwsRequest {
   /** undefined without a question mark. */
   getQuery(): string | undefined
   getHeader(lowerCaseName: string): string
+  forEach(callback: (lowerCaseName: string, value: string) => void): void
 }
 
 export interface UwsResponse {

@@ -1,0 +1,42 @@
+/**
+ * Who sends a request, by its headers alone (spec 2.3 to 2.6). Main thread. Secrets are handed on to the key ring and kept
+ * nowhere: no error, no log line has one.
+ *
+ *   | Authorization         | X-Es-Key | the secret is                                  |
+ *   | `Bearer ` and a text  | any      | that text                                      |
+ *   | anything else         | any      | none: 401, a header that is there wins         |
+ *   | absent                | present  | that of X-Es-Key                               |
+ *   | absent                | absent   | none: 401                                      |
+ */
+import { BrokerError } from '../../model/errors.ts'
+import type { KeyUseCases } from '../../model/keys.ts'
+import type { Principal } from '../../model/principal.ts'
+import type { RequestHead } from './engine.ts'
+
+/** As it stands, with one space. */
+const SCHEME = 'Bearer '
+
+/** The headers that name a key. */
+export type Credentials = Pick<RequestHead, 'authorization' | 'apiKey'>
+
+/** @throws BrokerError UNAUTHENTICATED, KEY_REVOKED */
+export function authenticate(head: Credentials, keys: Pick<KeyUseCases, 'principalOf'>): Principal {
+  const who = keys.principalOf(secretOf(head))
+  if (who === null) throw refused('the secret is that of no key')
+  if (who.isRevoked) throw new BrokerError('KEY_REVOKED')
+  return who
+}
+
+/** @throws BrokerError UNAUTHENTICATED */
+function secretOf({ authorization, apiKey }: Credentials): string {
+  if (authorization !== null) {
+    if (authorization.startsWith(SCHEME)) return authorization.slice(SCHEME.length)
+    throw refused("the Authorization header is not 'Bearer <secret>'")
+  }
+  if (apiKey === null) throw refused("send 'Authorization: Bearer <secret>' or 'X-Es-Key: <secret>'")
+  return apiKey
+}
+
+function refused(problem: string): BrokerError {
+  return new BrokerError('UNAUTHENTICATED', { problem })
+}
