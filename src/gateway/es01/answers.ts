@@ -4,7 +4,7 @@
  * reply bytes that were reserved for the request are given back by it.
  */
 import { assert } from '../../base/assert.ts'
-import type { BrokerError } from '../../model/errors.ts'
+import { BrokerError } from '../../model/errors.ts'
 import type { Principal } from '../../model/principal.ts'
 import { limits } from '../../model/limits.ts'
 import type { ProduceCaller, ReadCaller } from '../../model/requests.ts'
@@ -40,6 +40,8 @@ const header = Buffer.alloc(32)
 
 /** @returns the message of an error frame. */
 export function errorMessage(error: BrokerError): string {
+  // A client tells by the whole text that its connection is about to be closed (spec 12).
+  if (error.code === 'KEY_REVOKED') return error.message
   const { es01 } = error.spec
   const text = error.message.startsWith(es01) ? error.message : `${es01}: ${error.message}`
   // A frame has no field for it, and nothing written is what an error says by default.
@@ -118,7 +120,9 @@ export class ReadCall implements ReadCaller {
   }
 
   onReadChunk(bytes: Buffer, start: number, end: number, totalBytes: number, isLast: boolean): void {
-    const { outbox } = this.#sink
+    const { outbox, who } = this.#sink
+    // Nothing of it has left yet: it leaves as a whole, after its last chunk.
+    if (isLast && who.isRevoked) return this.onReadFailed(new BrokerError('KEY_REVOKED'))
     if (this.#pieces === null) this.#chargeRest(totalBytes)
     if (isLast && this.#pieces === null) {
       assert(end - start === totalBytes, 'the only chunk of an answer is the whole of it')

@@ -3,6 +3,7 @@ import type { ByteBudget } from '../../base/byte-budget.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Logger } from '../../base/logger.ts'
 import type { BufferPool } from './buffer-pool.ts'
+import type { Doorkeeper } from './doorkeeper.ts'
 import type { CloseReason, Es01Probe } from './probe.ts'
 import type { ReceiveShared } from './receive-buffer.ts'
 import type { RequestReader } from './requests.ts'
@@ -40,6 +41,8 @@ export interface ConnectionHost {
   readonly pool: BufferPool
   readonly receive: ReceiveShared
   readonly requests: RequestReader
+  /** Whose token a hello brings. */
+  readonly doorkeeper: Doorkeeper
   readonly probe: Es01Probe
   /** Calls back once when the broker's rings had room again. */
   whenRoom(callback: () => void): void

@@ -25,7 +25,13 @@ import {
   isRequestOpcode,
   LENGTH_BYTES
 } from '../../wire/es01/frame.ts'
-import { encodeHelloReply, HELLO_HEADER_BYTES, helloStatuses, readHello } from '../../wire/es01/handshake.ts'
+import {
+  encodeHelloReply,
+  HELLO_HEADER_BYTES,
+  helloStatuses,
+  readHello,
+  type HelloStatus
+} from '../../wire/es01/handshake.ts'
 import type { AnswerSink } from './answers.ts'
 import { answerError } from './answers.ts'
 import type { BufferPool } from './buffer-pool.ts'
@@ -221,13 +227,17 @@ export class Es01Connection implements AnswerSink, ByteTaker, HostedConnection {
     }
   }
 
-  /** @returns false if the whole frame up to `end` has to wait. */
+  /** @returns false if the whole frame up to `end` has to wait, or is the last that is taken. */
   #takeFrame(end: number): boolean {
     if (this.#isHeld) this.#stall = 'held'
     else if (this.#inFlight >= limits.connectionRequestsMax) this.#stall = 'inFlight'
     else if (this.outbox.unsentBytes >= limits.unsentBytesMax) this.#stall = 'unsent'
     else {
       const outcome = this.#offer(end)
+      if (outcome === 'revoked') {
+        this.#refuse('keyRevoked')
+        return false
+      }
       if (outcome !== 'started' && outcome !== 'held' && outcome !== 'answered') this.#stall = outcome
       else {
         this.#host.probe.requests++
@@ -260,11 +270,14 @@ export class Es01Connection implements AnswerSink, ByteTaker, HostedConnection {
       return false
     }
     if (verdict.kind === 'refused') {
-      const reply = encodeHelloReply(verdict.status, 0, verdict.message)
-      this.outbox.append(reply, 0, reply.length)
-      this.#refuse(verdict.status === helloStatuses.badMagic ? 'badMagic' : 'tokenTooLong')
-      return false
+      return this.#refuseHello(verdict, verdict.status === helloStatuses.badMagic ? 'badMagic' : 'tokenTooLong')
     }
+    const tokenStart = receive.start + verdict.bytes - verdict.tokenBytes
+    const admission = this.#host.doorkeeper.admit(receive.bytes.subarray(tokenStart, receive.start + verdict.bytes))
+    if (admission.who === null) {
+      return this.#refuseHello(admission, admission.status === helloStatuses.authFailed ? 'authFailed' : 'authRequired')
+    }
+    this.who = admission.who
     const reply = encodeHelloReply(helloStatuses.ok, 0, '')
     this.outbox.append(reply, 0, reply.length)
     this.#host.markDirty(this)
@@ -272,6 +285,13 @@ export class Es01Connection implements AnswerSink, ByteTaker, HostedConnection {
     this.#sinceMs = this.#host.clock.monotonicMs()
     this.#state = 'open'
     return true
+  }
+
+  #refuseHello({ status, message }: { status: HelloStatus; message: string }, reason: CloseReason): false {
+    const reply = encodeHelloReply(status, 0, message)
+    this.outbox.append(reply, 0, reply.length)
+    this.#refuse(reason)
+    return false
   }
 
   #refuse(reason: CloseReason): void {

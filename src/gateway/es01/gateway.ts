@@ -20,6 +20,7 @@ import { BufferPool } from './buffer-pool.ts'
 import type { ConnectionHost, HostedConnection } from './connection-host.ts'
 import { Es01Connection } from './connection.ts'
 import { readConnectionsMax } from './connections-max.ts'
+import { Doorkeeper } from './doorkeeper.ts'
 import type { CloseReason, Es01Probe } from './probe.ts'
 import { createProbe } from './probe.ts'
 import { createReceiveShared } from './receive-buffer.ts'
@@ -78,6 +79,7 @@ class Listener implements Es01Gateway, ConnectionHost {
   readonly pool = new BufferPool(limits.idleBufferBytesMax)
   readonly receive
   readonly requests: RequestReader
+  readonly doorkeeper: Doorkeeper
   readonly #broker: Broker
   readonly #settings: Es01Settings
   readonly #connectionsMax: number
@@ -106,6 +108,7 @@ class Listener implements Es01Gateway, ConnectionHost {
     this.replyBudget = replyBudget
     this.receive = createReceiveShared(this.pool, options.requestBudget)
     this.requests = new RequestReader(broker, settings)
+    this.doorkeeper = new Doorkeeper(settings.auth, broker.keys)
     const share = Math.floor(replyBudget.limitBytes / limits.connectionReplyShare)
     this.replyShareBytes = Math.max(this.requests.largestAnswerBytes, share)
     this.#connectionsMax = options.connectionsMax ?? readConnectionsMax()

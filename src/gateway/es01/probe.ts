@@ -9,6 +9,9 @@ export type CloseReason =
   | 'helloTimeout'
   | 'badMagic'
   | 'tokenTooLong'
+  | 'authFailed'
+  | 'authRequired'
+  | 'keyRevoked'
   | 'frameLength'
   | 'unknownOpcode'
   | 'bodyTimeout'
@@ -46,6 +49,9 @@ export function createProbe(): Es01Probe {
       helloTimeout: 0,
       badMagic: 0,
       tokenTooLong: 0,
+      authFailed: 0,
+      authRequired: 0,
+      keyRevoked: 0,
       frameLength: 0,
       unknownOpcode: 0,
       bodyTimeout: 0,

@@ -2,14 +2,16 @@
  * From one whole frame to a request of the broker. Main thread only; one instance per gateway, used by all connections.
  * Never waits: a frame that cannot be taken now is left where it is, and read again when there is room.
  */
+import { denialOf } from '../../model/access.ts'
 import { BrokerError } from '../../model/errors.ts'
 import { limits } from '../../model/limits.ts'
+import type { Principal } from '../../model/principal.ts'
 import type { Broker, SubmitOutcome } from '../../model/requests.ts'
 import { RESULT_BYTES, readFormats, submitOutcomes } from '../../model/requests.ts'
 import { readU32 } from '../../wire/es01/bytes.ts'
 import { decodeConsumeRequest } from '../../wire/es01/consume.ts'
 import { FRAME_HEADER_BYTES, isAnswerOpcode, opcodes } from '../../wire/es01/frame.ts'
-import { NameReader } from '../../wire/es01/names.ts'
+import { NameReader, readTopic } from '../../wire/es01/names.ts'
 import { ProduceDecoder } from '../../wire/es01/produce-request.ts'
 import type { AnswerSink } from './answers.ts'
 import { answerError, answerPing, ERROR_FRAME_BYTES_MAX, ProduceCall, ReadCall } from './answers.ts'
@@ -22,9 +24,9 @@ const CONSUMED_OVERHEAD_BYTES = 64 * 1024
 
 /**
  * started: it will be answered. held: so it will, but until it is dispatched nothing may follow it. answered: it was.
- * The others: it was not taken; offer it again later.
+ * revoked: it was, and no further frame is to be taken. The others: it was not taken; offer it again later.
  */
-export type FrameOutcome = 'started' | 'held' | 'answered' | 'noRoom' | 'shareFull' | 'noReplyBytes'
+export type FrameOutcome = 'started' | 'held' | 'answered' | 'revoked' | 'noRoom' | 'shareFull' | 'noReplyBytes'
 
 export class RequestReader {
   readonly #broker: Broker
@@ -49,6 +51,12 @@ export class RequestReader {
     const requestId = readU32(bytes, start + 4)
     const opcode = bytes[start + 8] as number
     const payload = start + FRAME_HEADER_BYTES
+    if (sink.who.isRevoked) {
+      answerError(sink, requestId, new BrokerError('KEY_REVOKED'))
+      return 'revoked'
+    }
+    const denial = this.#denialOf(sink.who, opcode, bytes, [payload, end])
+    if (denial !== null) return this.#refuse(sink, requestId, denial)
     if (opcode === opcodes.produce) return this.#takeProduce(sink, requestId, bytes, [payload, end])
     if (opcode === opcodes.consume) return this.#takeConsume(sink, requestId, bytes, [payload, end])
     if (isAnswerOpcode(opcode)) {
@@ -57,6 +65,22 @@ export class RequestReader {
     }
     answerPing(sink, requestId)
     return 'answered'
+  }
+
+  /**
+   * Looks at the topic alone: of a frame that is refused for it nothing else is decoded. The broker asks again, for all
+   * protocols; this saves it the rest of the frame.
+   */
+  #denialOf(
+    who: Principal,
+    opcode: number,
+    bytes: Buffer,
+    [start, end]: readonly [number, number]
+  ): BrokerError | null {
+    if (who.isAdmin || (opcode !== opcodes.produce && opcode !== opcodes.consume)) return null
+    const topic = readTopic(bytes, start, end, this.#names)
+    // A payload that ends within its topic is refused as such.
+    return topic === null ? null : denialOf(who, opcode === opcodes.produce ? 'produce' : 'consume', topic)
   }
 
   #takeProduce(sink: AnswerSink, requestId: number, bytes: Buffer, range: readonly [number, number]): FrameOutcome {

@@ -6,6 +6,7 @@ import { limits } from '../../model/limits.ts'
 export interface Es01Settings {
   /** host:port, IPv6 hosts in brackets; port 0 lets the system choose. */
   readonly bindBinary: string | null
+  readonly auth: 'disabled' | 'required'
   readonly maxRecordBytes: number
   readonly maxFetchBytes: number
   readonly maxFetchRecords: number

@@ -25,10 +25,13 @@ const MESSAGE_BYTES_MAX = 64 * 1024
 export const helloStatuses = { ok: 0, badMagic: 1, authFailed: 2, authRequired: 3 } as const
 export type HelloStatus = (typeof helloStatuses)[keyof typeof helloStatuses]
 
-/** What bytes[start, end) say of a hello: `bytes` is the length of the whole of it, or 0 while that is not known. */
+/**
+ * What bytes[start, end) say of a hello: `bytes` is the length of the whole of it, or 0 while that is not known. Its last
+ * `tokenBytes` are the token.
+ */
 export type HelloVerdict =
   | { readonly kind: 'incomplete'; readonly bytes: number }
-  | { readonly kind: 'complete'; readonly bytes: number; readonly features: number }
+  | { readonly kind: 'complete'; readonly bytes: number; readonly features: number; readonly tokenBytes: number }
   | { readonly kind: 'refused'; readonly status: HelloStatus; readonly message: string }
 
 /** Reads a hello in place. A wrong magic is reported before a token that is too long. Nothing is kept. */
@@ -46,7 +49,7 @@ export function readHello(bytes: Uint8Array, start: number, end: number): HelloV
   }
   const total = HELLO_HEADER_BYTES + tokenBytes
   if (length < total) return { kind: 'incomplete', bytes: total }
-  return { kind: 'complete', bytes: total, features: readU32(bytes, start + 4) }
+  return { kind: 'complete', bytes: total, features: readU32(bytes, start + 4), tokenBytes }
 }
 
 /** @returns a hello with that token (UTF-8), asking for these feature bits. */

@@ -3,6 +3,7 @@
  * table remembers strings by their bytes. One owner per instance; any thread.
  */
 import { isUtf8 } from 'node:buffer'
+import { readU16 } from './bytes.ts'
 
 /** Slots of the table, a power of two: a collision only costs the decoding. */
 const SLOTS = 64
@@ -30,4 +31,12 @@ export class NameReader {
     }
     return text
   }
+}
+
+/** @returns the topic that stands first in the payload bytes[start, end) of a produce or consume; null if it is not whole, or not UTF-8. */
+export function readTopic(bytes: Buffer, start: number, end: number, names: NameReader): string | null {
+  if (end - start < 2) return null
+  const topicStart = start + 2
+  const topicEnd = topicStart + readU16(bytes, start)
+  return topicEnd > end ? null : names.read(bytes, topicStart, topicEnd)
 }

@@ -19,6 +19,7 @@ const MIB = 1024 * 1024
 /** Settings of the daemon's defaults, on a port of the system's choice. */
 export const defaultSettings: Es01Settings = {
   bindBinary: '127.0.0.1:0',
+  auth: 'disabled',
   maxRecordBytes: 8 * MIB,
   maxFetchBytes: 8 * MIB,
   maxFetchRecords: 10_000,

@@ -32,7 +32,7 @@ describe('handshake', () => {
   test('a hello is complete with its last token byte and not before', () => {
     const hello = encodeHello('secret', 1)
     for (let end = 0; end < hello.length; end++) assert.equal(readHello(hello, 0, end).kind, 'incomplete', `${end}`)
-    assert.deepEqual(readHello(hello, 0, hello.length), { kind: 'complete', bytes: 18, features: 1 })
+    assert.deepEqual(readHello(hello, 0, hello.length), { kind: 'complete', bytes: 18, features: 1, tokenBytes: 6 })
   })
 
   test('a wrong magic is the reason given, also when the token length is wrong too', () => {
