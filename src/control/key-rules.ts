@@ -19,6 +19,7 @@ const endsInSeparator = (text: string): boolean => separators.includes(text.char
 /**
  * Whether a prefix covers a name, whatever exists.
  *
+ *   no prefix                   nothing; no key has one
  *   prefix `*`                  everything
  *   name = prefix               yes
  *   name does not start so      no
@@ -26,8 +27,8 @@ const endsInSeparator = (text: string): boolean => separators.includes(text.char
  *   else                        if a separator follows: `orders` covers `orders-archive`, not `ordersecret`
  */
 export function covers(prefix: string, name: string): boolean {
+  if (prefix === '' || (prefix !== '*' && !name.startsWith(prefix))) return false
   if (prefix === '*' || name === prefix) return true
-  if (prefix === '' || !name.startsWith(prefix)) return false
   return endsInSeparator(prefix) || separators.includes(name.charAt(prefix.length))
 }
 

@@ -6,6 +6,7 @@ import { ByteBudget } from '../../../../src/base/byte-budget.ts'
 import { silentLogger } from '../../../../src/base/logger.ts'
 import { createHttpGateway } from '../../../../src/gateway/http/gateway.ts'
 import { BrokerError } from '../../../../src/model/errors.ts'
+import { accessCases } from './access-cases.ts'
 import { FakeBroker } from './fake-broker.ts'
 import { assertError, errorOf, one, RawConnection, settings, startGateway, waitFor } from './http-harness.ts'
 import type { Answer, EngineName } from './http-harness.ts'
@@ -307,6 +308,7 @@ export function describeEngine(engine: EngineName): void {
   describe(`produce over ${engine}`, () => produceCases(engine))
   describe(`consume over ${engine}`, () => consumeCases(engine))
   describe(`offsets over ${engine}`, () => offsetCases(engine))
+  describe(`keys over ${engine}`, () => accessCases(engine))
   describe(`refusals over ${engine}`, () => refusalCases(engine))
   describe(`back-pressure over ${engine}`, () => pressureCases(engine))
   describe(`clients that do not read, and large bodies, over ${engine}`, () => readerCases(engine))

@@ -81,6 +81,10 @@ export class FakeBroker implements Broker {
   /** Set to have a read fail; after its first chunk if there is a canned answer. */
   readFailure: BrokerError | null = null
   produceFailure: BrokerError | null = null
+  /** Called after each chunk of a read. */
+  onChunk: (() => void) | null = null
+  /** Set to have the next describe wait. */
+  beforeDescribe: (() => Promise<void>) | null = null
   /** Every produced result claims to be a duplicate at this offset. */
   duplicateAt: bigint | null = null
   readonly #topics = new Map<string, StoredTopic>()
@@ -145,6 +149,9 @@ export class FakeBroker implements Broker {
   async describeTopic(_who: Principal, name: string): Promise<TopicDescription> {
     if (this.bug !== null) throw this.bug
     const { partitions, config } = this.#topicOf(name)
+    const wait = this.beforeDescribe
+    this.beforeDescribe = null
+    await wait?.()
     return {
       name,
       config,
@@ -280,6 +287,7 @@ export class FakeBroker implements Broker {
         const lent = Buffer.concat([Buffer.alloc(8), bytes.subarray(at, end)])
         caller.onReadChunk(lent, 8, lent.length, bytes.length, end === bytes.length)
         lent.fill(0x21)
+        this.onChunk?.()
         if (failure !== null) {
           caller.onReadFailed(failure)
           return
