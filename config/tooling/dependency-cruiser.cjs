@@ -27,9 +27,9 @@ const layers = {
     'src/config',
     'src/disk',
     'src/log',
-    'src/control/store-image\\.ts',
+    'src/control/(store-image|keys)\\.ts',
     'src/store/(directory-lock|sqlite-error|store-open-error)\\.ts',
-    'workers/store/schema\\.ts'
+    'workers/store/(schema|database)\\.ts'
   ],
   'src/server\\.ts': ['src'],
   // Parts of the composition root, one per theme.

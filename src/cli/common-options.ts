@@ -4,6 +4,7 @@
 import { Option, type Command } from 'commander'
 import { HttpClient, type Whole } from '../client/http/http-client.ts'
 import { parseBytes } from '../config/parse.ts'
+import { addCredentialOptions, readSecret } from './credentials.ts'
 import { UsageError, type CliIo } from './io.ts'
 
 export const defaultBroker = 'http://127.0.0.1:9000'
@@ -14,9 +15,9 @@ const ANSWER_TIMEOUT_MS = 60_000
 /** A command's options are untyped texts until a reader has seen them. */
 export type OptionTexts = Readonly<Record<string, unknown>>
 
-/** Adds --broker and --json. They work before and after the command's name. */
+/** Adds --broker, the key, and --json. They work before and after the command's name. */
 export function addClientOptions(command: Command): Command {
-  return command
+  return addCredentialOptions(command)
     .addOption(
       new Option('--broker <url>', `broker to talk to (default: ES_BROKER, MILLRACE_BROKER or ${defaultBroker})`)
     )
@@ -51,7 +52,8 @@ export function openClient(options: OptionTexts, io: CliIo): HttpClient {
   if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) {
     throw new UsageError(`--broker '${written}' is not an http address: write ${defaultBroker}`)
   }
-  return new HttpClient({ broker: url, timeoutMs: ANSWER_TIMEOUT_MS })
+  const secret = readSecret({ auth: textOf(options['auth']), authFile: textOf(options['authFile']) }, io)
+  return new HttpClient({ broker: url, timeoutMs: ANSWER_TIMEOUT_MS, secret })
 }
 
 /** The text of an option, or null if it was not given. */

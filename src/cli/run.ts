@@ -13,6 +13,7 @@ import { addInspectCommands } from './offline/inspect-command.ts'
 import { addQuarantineCommands } from './offline/quarantine-command.ts'
 import { addRestoreCommand } from './offline/restore-command.ts'
 import { addVerifyCommand } from './offline/verify-command.ts'
+import { addKeyCommands } from './key-command.ts'
 import { addProduceCommand } from './produce-command.ts'
 import { addProducerCommands } from './producer-command.ts'
 import { addServeCommand } from './serve-command.ts'
@@ -26,6 +27,8 @@ Exit codes:
      dump, restore: refused
   2  wrong use of a command, or a fault in the configuration
   3  no broker could be reached, or none answered in time; offline commands: the directory cannot be opened`
+
+const KEY_HINT = '. Give a key with --auth-file, --auth or MILLRACE_KEY'
 
 /** Runs the command that `words` (without node and script) name. @returns the exit code of the process. */
 export async function runCli(words: readonly string[], io: CliIo): Promise<ExitCode> {
@@ -61,6 +64,7 @@ function buildProgram(io: CliIo, finish: (code: ExitCode) => void): Command {
   addProduceCommand(program, io)
   addConsumeCommand(program, io)
   addProducerCommands(program, io)
+  addKeyCommands(program, io, finish)
   addVerifyCommand(program, io, finish)
   addInspectCommands(program, io, finish)
   addQuarantineCommands(program, io, finish)
@@ -100,6 +104,6 @@ function explainFailure(error: HttpClientError): string {
       return `${error.method} ${error.url} got no answer: ${error.reason}. A write may or may not have happened`
     case 'refused':
     case 'foreign':
-      return `${error.method} ${error.url} answered ${error.status}: ${error.reason}`
+      return `${error.method} ${error.url} answered ${error.status}: ${error.reason}${error.status === 401 ? KEY_HINT : ''}`
   }
 }

@@ -275,7 +275,12 @@ export function envNameOf(field: SettingField): string {
 }
 
 /** `MILLRACE_*` variables that are no broker setting. */
-export const otherEnvNames: readonly string[] = ['MILLRACE_CONFIG', 'MILLRACE_BROKER', 'MILLRACE_FAULTS']
+export const otherEnvNames: readonly string[] = [
+  'MILLRACE_CONFIG',
+  'MILLRACE_BROKER',
+  'MILLRACE_KEY',
+  'MILLRACE_FAULTS'
+]
 
 /** The default of a setting in words. */
 export function showFallback(field: SettingField): string {

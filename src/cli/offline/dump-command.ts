@@ -11,7 +11,9 @@ export function addDumpCommand(program: Command, io: CliIo, finish: (code: ExitC
     .description("write a stopped broker's topics and records into one archive")
     .addOption(new Option('--output <file>', 'archive to write: .tar, or .tar.gz or .tgz to compress it'))
     .addOption(new Option('--topics <names>', 'only these, separated by commas; no byte of another is in the archive'))
-    .addOption(new Option('--include-keys', 'also API keys (this version has none yet)'))
+    .addOption(
+      new Option('--include-keys', 'also API keys: names, rules, and the hashes that are kept of their secrets')
+    )
     .addOption(new Option('--verify', 'check everything first, and dump nothing if damage is found'))
     .addOption(new Option('--force', 'replace the archive if it is there already'))
     .addHelpText(

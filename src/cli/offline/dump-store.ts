@@ -8,8 +8,8 @@ import { rmSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { prepareTables } from '../../../workers/store/schema.ts'
 
-/** Tables with secrets, or with what only makes sense beside them. None yet: keys come with access control. */
-const keyTables: readonly string[] = []
+/** Tables with secrets, or with what is kept of them. */
+const keyTables: readonly string[] = ['keys']
 
 /** What a store is cut to. */
 export interface StoreCut {

@@ -58,6 +58,8 @@ export interface HttpClientOptions {
   readonly broker: string
   /** Longest wait for one whole answer. */
   readonly timeoutMs: number
+  /** Of an API key, sent with every request. Left out or null: none is. */
+  readonly secret?: string | null
 }
 
 /** An answer: decoded, and as it came. */
@@ -181,10 +183,13 @@ function writeValue(value: unknown): string {
 export class HttpClient {
   readonly broker: string
   readonly #timeoutMs: number
+  readonly #credentials: Readonly<Record<string, string>>
 
   constructor(options: HttpClientOptions) {
     this.broker = options.broker.replace(/\/+$/, '')
     this.#timeoutMs = options.timeoutMs
+    const secret = options.secret ?? null
+    this.#credentials = secret === null ? {} : { authorization: `Bearer ${secret}` }
   }
 
   createTopic(name: string, partitions: number, config: TopicConfigFields): Promise<Answer<TopicAnswer>> {
@@ -260,6 +265,11 @@ export class HttpClient {
     return this.#call('GET', `${topicPath(topic)}/consume?${query}`)
   }
 
+  /** Any request. @param body JSON. @returns what the caller says that the answer is. */
+  call<Body>(method: string, path: string, body?: string): Promise<Answer<Body>> {
+    return this.#call(method, path, body)
+  }
+
   /**
    * The shape of a 2xx answer is the contract of the API and is not checked field by field. An answer without a body
    * (204) decodes to undefined, which only forgetProducer may expect.
@@ -272,7 +282,9 @@ export class HttpClient {
       response = await fetch(request.url, {
         method,
         signal: AbortSignal.timeout(this.#timeoutMs),
-        ...(body === undefined ? {} : { body, headers: { 'content-type': 'application/json' } })
+        ...(body === undefined
+          ? { headers: this.#credentials }
+          : { body, headers: { ...this.#credentials, 'content-type': 'application/json' } })
       })
       text = await response.text()
     } catch (error) {
