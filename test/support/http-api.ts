@@ -62,9 +62,12 @@ export interface ErrorBody {
 
 export class HttpApi {
   readonly url: string
+  readonly #credentials: Readonly<Record<string, string>>
 
-  constructor(url: string) {
+  /** @param secret of a key, sent with every request; null: none is. */
+  constructor(url: string, secret: string | null = null) {
     this.url = url
+    this.#credentials = secret === null ? {} : { authorization: `Bearer ${secret}` }
   }
 
   /** Any request. A body is sent as JSON unless the headers say otherwise. */
@@ -74,7 +77,8 @@ export class HttpApi {
     body?: string | Buffer,
     headers: Readonly<Record<string, string>> = jsonType
   ): Promise<HttpAnswer> {
-    const init = body === undefined ? { method } : { method, headers, body }
+    const all = { ...this.#credentials, ...(body === undefined && headers === jsonType ? {} : headers) }
+    const init = body === undefined ? { method, headers: all } : { method, headers: all, body }
     const response = await fetch(this.url + path, init)
     return { status: response.status, text: strictUtf8.decode(await response.arrayBuffer()), headers: response.headers }
   }

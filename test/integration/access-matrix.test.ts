@@ -1,0 +1,163 @@
+/**
+ * Who may do what (spec 2.9, 19): every route and every ES01 request, tried by nobody, a reader, a writer, an administrator
+ * of a prefix and one of everything. The rows come from the route table and the table of operations; what each need lets
+ * whom do is written down here once more, so that a change of either is seen.
+ */
+import assert from 'node:assert/strict'
+import { test, type TestContext } from 'node:test'
+import { connectEs01, Es01Error, type Es01Client } from '../../src/client/es01/client.ts'
+import { routes, type Route } from '../../src/gateway/http/routes.ts'
+import { operations, type Need } from '../../src/model/access.ts'
+import { makeTestKey, startGuarded, type TestKey } from '../support/access.ts'
+import type { TestBroker } from '../support/broker.ts'
+import { atEnd } from '../support/clean-up.ts'
+import { assertRefused, HttpApi, parse, type HttpAnswer } from '../support/http-api.ts'
+
+const callers = ['nobody', 'reader', 'writer', 'prefix admin', 'admin'] as const
+type Caller = (typeof callers)[number]
+
+/** Spec 19: the status of a refusal, or null where the request is carried out. In the order of callers. */
+const matrix: Readonly<Record<Need, readonly (401 | 403 | null)[]>> = {
+  nothing: [null, null, null, null, null],
+  key: [401, null, null, null, null],
+  read: [401, null, null, null, null],
+  write: [401, 403, null, null, null],
+  group: [401, null, null, null, null],
+  admin: [401, 403, 403, 403, null]
+}
+
+interface Sample {
+  readonly query?: string
+  readonly body?: object
+}
+
+/** What a route needs to be asked rightly, where the path alone does not do: else a refusal is of the request, not of its key. */
+const samples: Readonly<Record<string, Sample>> = {
+  'POST /topics': { body: { name: 'orders.new' } },
+  'PUT /topics/:name/config': { body: { retention_ms: 1000 } },
+  'POST /topics/:name/produce': { body: { records: [{ value: 'v' }] } },
+  'GET /topics/:name/consume': { query: '?partition=0&offset=0' },
+  'POST /admin/keys': { body: { name: 'made', acls: [] } }
+}
+
+const names: Readonly<Record<string, string>> = {
+  ':partition': '0',
+  ':id': 'no-such-producer',
+  ':key_id': 'key_000000000000'
+}
+
+/** @param topic what stands for its name in the path. */
+function ask(api: HttpApi, { method, pattern }: Route, topic = 'orders'): Promise<HttpAnswer> {
+  const { query = '', body } = samples[`${method} ${pattern}`] ?? {}
+  const path = pattern.replace(/:[a-z_]+/g, name => names[name] ?? topic)
+  return api.call(method, path + query, body === undefined ? undefined : JSON.stringify(body))
+}
+
+interface Stage {
+  readonly broker: TestBroker
+  readonly admin: HttpApi
+  readonly apis: Readonly<Record<Caller, HttpApi>>
+  readonly keys: Readonly<Record<Exclude<Caller, 'nobody'>, TestKey>>
+}
+
+async function startStage(t: TestContext, engine: 'uws' | 'node', shards: 1 | 3): Promise<Stage> {
+  const { broker, admin } = await startGuarded(t, { variant: { engine, shards } })
+  assert.equal(broker.server.engine, engine)
+  const reader = await makeTestKey(admin.api, 'read:orders')
+  const writer = await makeTestKey(admin.api, 'write:orders')
+  const prefixAdmin = await makeTestKey(admin.api, 'admin:orders')
+  const nobody = new HttpApi(broker.url)
+  return {
+    broker,
+    admin: admin.api,
+    apis: { nobody, reader: reader.api, writer: writer.api, 'prefix admin': prefixAdmin.api, admin: admin.api },
+    keys: { reader, writer, 'prefix admin': prefixAdmin, admin }
+  }
+}
+
+/** What a route removed or made is put back. */
+async function restore(admin: HttpApi): Promise<void> {
+  await admin.post('/topics', { name: 'orders' })
+  await admin.call('DELETE', '/topics/orders.new')
+}
+
+for (const [engine, shards] of [
+  ['uws', 3],
+  ['node', 1]
+] as const) {
+  test(`the grants of a key, on ${engine}`, async t => {
+    const { admin, apis, broker, keys } = await startStage(t, engine, shards)
+    await admin.createTopic('orders')
+    await admin.createTopic('orders.eu')
+    await admin.createTopic('ordersecret')
+
+    for (const route of routes) {
+      const need = operations[route.operation]
+      await t.test(`${route.method} ${route.pattern} takes ${need}`, async () => {
+        for (const [i, caller] of callers.entries()) {
+          await restore(admin)
+          const answer = await ask(apis[caller], route)
+          const refused = matrix[need][i] ?? null
+          if (refused === 401) {
+            assertRefused(answer, 401, 'UNAUTHENTICATED')
+            assert.equal(answer.headers.get('www-authenticate'), 'Bearer')
+          } else if (refused === 403) assertRefused(answer, 403, 'FORBIDDEN', [route.operation])
+          else assert.ok(answer.status < 300 || answer.status === 404, `${caller}: ${answer.status} ${answer.text}`)
+        }
+      })
+    }
+
+    await t.test('show in the list of topics: what a key may not read is not there', async () => {
+      const listed = async (api: HttpApi): Promise<string[]> =>
+        parse<{ topics: string[] }>(await api.get('/topics')).topics
+      for (const caller of ['reader', 'writer', 'prefix admin'] as const) {
+        assert.deepEqual(await listed(apis[caller]), ['orders', 'orders.eu'], caller)
+      }
+      assert.deepEqual(await listed(admin), ['orders', 'orders.eu', 'ordersecret'])
+      assert.deepEqual(await listed((await makeTestKey(admin)).api), [])
+    })
+
+    await t.test('do not tell whether a topic exists that they do not cover', async () => {
+      for (const route of routes.filter(({ pattern }) => pattern.includes(':name'))) {
+        const [there, notThere] = await Promise.all(
+          ['ordersecret', 'ordersecrex'].map(async topic => {
+            const answer = await ask(apis.writer, route, topic)
+            assertRefused(answer, 403, 'FORBIDDEN')
+            return answer.text.replaceAll(topic, '…')
+          })
+        )
+        assert.equal(there, notThere, `${route.method} ${route.pattern}`)
+      }
+      assertRefused(await apis.reader.get('/topics/orders.gone'), 404, 'TOPIC_NOT_FOUND')
+    })
+
+    await t.test('hold on ES01', async t => {
+      for (const caller of ['reader', 'writer', 'prefix admin', 'admin'] as const) {
+        const client = await connectEs01({ ...broker.es01, token: keys[caller].secret })
+        atEnd(t, () => client.destroy())
+        const isAdmin = caller === 'admin'
+        const read = { partition: 0, offset: 0, maxRecords: 1, maxBytes: 1 }
+        assert.equal(await wordOf(client.produce('orders', [{ value: 'v' }])), caller === 'reader' ? 'forbidden' : 'ok')
+        assert.equal(await wordOf(client.consume({ topic: 'orders', ...read })), 'ok')
+        for (const topic of ['ordersecret', 'ordersecrex']) {
+          const expected = isAdmin ? (topic === 'ordersecret' ? 'ok' : 'not found') : 'forbidden'
+          assert.equal(await wordOf(client.produce(topic, [{ value: 'v' }])), expected, caller)
+          assert.equal(await wordOf(client.consume({ topic, ...read })), expected, caller)
+        }
+        assert.equal(await wordOf(client.consume({ topic: 'orders.gone', ...read })), 'not found')
+        await client.ping()
+      }
+    })
+  })
+}
+
+/** How an answer begins. */
+async function wordOf(answer: ReturnType<Es01Client['produce']> | ReturnType<Es01Client['consume']>): Promise<string> {
+  try {
+    await answer
+    return 'ok'
+  } catch (error) {
+    assert.ok(error instanceof Es01Error)
+    return error.message.split(':', 1)[0] ?? ''
+  }
+}
