@@ -46,7 +46,7 @@ export async function startGuarded(t: TestContext, options: BrokerOptions = {}):
 }
 
 /** What the first start of that broker made. */
-export async function firstKey({ url, dataDir }: TestBroker): Promise<TestKey> {
+export async function firstKey({ url, dataDir }: Pick<TestBroker, 'url' | 'dataDir'>): Promise<TestKey> {
   const secret = readBootstrapSecret(dataDir)
   const api = new HttpApi(url, secret)
   const { keys } = parse<{ keys: KeyAnswer[] }>(await api.get('/admin/keys'))
