@@ -20,6 +20,8 @@ export interface ErrorSpec {
   readonly written: Written
   /** {named} placeholders are filled from the details. */
   readonly text: string
+  /** The whole message of an ES01 error frame, where the protocol fixes it (spec 12). */
+  readonly es01Text?: string
 }
 
 const spec = (
@@ -27,7 +29,7 @@ const spec = (
   http: number,
   es01: ErrorSpec['es01'],
   text: string,
-  rest: Partial<Pick<ErrorSpec, 'kafka' | 'retry' | 'written'>> = {}
+  rest: Partial<Pick<ErrorSpec, 'kafka' | 'retry' | 'written' | 'es01Text'>> = {}
 ): ErrorSpec => ({ wire, http, es01, text, kafka: -1, retry: 'never', written: 'no', ...rest })
 
 export const errorTable = {
@@ -159,8 +161,14 @@ export const errorTable = {
     { kafka: 44 }
   ),
   UNAUTHENTICATED: spec(304, 401, 'forbidden', 'no valid key: {problem}', { kafka: 58 }),
-  KEY_REVOKED: spec(305, 401, 'forbidden', 'key revoked', { kafka: 58 }),
+  // A client tells by the whole text that its connection is about to be closed (spec 12).
+  KEY_REVOKED: spec(305, 401, 'forbidden', 'key revoked', { kafka: 58, es01Text: 'key revoked' }),
   FORBIDDEN: spec(306, 403, 'forbidden', "this key may not {operation}: that takes {need} on '{on}'", { kafka: 29 }),
+  RATE_LIMITED: spec(307, 429, 'rate limited', 'rate limited: {problem}; retry in {seconds}s', {
+    kafka: 89,
+    retry: 'same',
+    es01Text: 'rate limited: retry in {seconds}s'
+  }),
   KEY_NOT_FOUND: spec(308, 404, 'not found', "no key '{key}'", { kafka: 42 }),
   KEYS_TOO_MANY: spec(
     309,
@@ -189,7 +197,12 @@ export function errorCodeOf(wire: number): ErrorCode {
 
 /** The text of an error with its {placeholders} filled. A missing detail shows as `?`. */
 export function errorText(code: ErrorCode, details: ErrorDetails): string {
-  return errorTable[code].text.replace(/\{(\w+)\}/g, (_, name: string) => String(details[name] ?? '?'))
+  return filled(errorTable[code].text, details)
+}
+
+/** A text of the table with its {placeholders} filled. */
+export function filled(text: string, details: ErrorDetails): string {
+  return text.replace(/\{(\w+)\}/g, (_, name: string) => String(details[name] ?? '?'))
 }
 
 /**

@@ -40,6 +40,12 @@ export const limits = {
   producerIdleMs: 7 * 24 * 60 * 60 * 1000,
   /** Between two times that the store is told when producers were used last: little beside the days above. */
   producerSweepMs: 60_000,
+  /** A key's quota bucket holds what its rate gives in so long (seed: one second of traffic). */
+  quotaBurstMs: 1000,
+  /** The debt that reads may leave is at most what the rate gives in so long (spec 2.11). */
+  quotaDebtMs: 10_000,
+  /** Quota buckets of a direction that are kept before those that are full again are dropped: a bucket has some 100 bytes. */
+  idleBucketsMax: 1024,
   /** Requests in progress on one ES01 connection (seed). */
   connectionRequestsMax: 32,
   /** Answers that the client of an ES01 connection has not taken, before no more of its requests are: a few writes' worth. */

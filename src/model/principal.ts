@@ -14,6 +14,9 @@ export interface Principal {
   /** Whether a grant covers the name, whatever exists. Admin on a prefix counts as write (spec 2.9). */
   mayRead(name: string): boolean
   mayWrite(name: string): boolean
+  /** Byte quotas of the key, above 0; null or absent: none (spec 2.11). */
+  readonly produceBytesPerSec?: number | null
+  readonly consumeBytesPerSec?: number | null
 }
 
 /** Everybody, while authentication is off. */
@@ -22,5 +25,7 @@ export const anonymous: Principal = {
   isRevoked: false,
   isAdmin: true,
   mayRead: () => true,
-  mayWrite: () => true
+  mayWrite: () => true,
+  produceBytesPerSec: null,
+  consumeBytesPerSec: null
 }

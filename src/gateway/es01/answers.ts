@@ -4,7 +4,7 @@
  * reply bytes that were reserved for the request are given back by it.
  */
 import { assert } from '../../base/assert.ts'
-import { BrokerError } from '../../model/errors.ts'
+import { BrokerError, filled } from '../../model/errors.ts'
 import type { Principal } from '../../model/principal.ts'
 import { limits } from '../../model/limits.ts'
 import type { ProduceCaller, ReadCaller } from '../../model/requests.ts'
@@ -40,9 +40,8 @@ const header = Buffer.alloc(32)
 
 /** @returns the message of an error frame. */
 export function errorMessage(error: BrokerError): string {
-  // A client tells by the whole text that its connection is about to be closed (spec 12).
-  if (error.code === 'KEY_REVOKED') return error.message
-  const { es01 } = error.spec
+  const { es01, es01Text } = error.spec
+  if (es01Text !== undefined) return filled(es01Text, error.details)
   const text = error.message.startsWith(es01) ? error.message : `${es01}: ${error.message}`
   // A frame has no field for it, and nothing written is what an error says by default.
   return error.written === 'no' || error.code === 'INTERNAL' ? text : `${text} (written: ${error.written})`

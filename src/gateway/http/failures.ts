@@ -67,6 +67,7 @@ export class Failures {
     const headers: (readonly [string, string])[] = []
     if (http === 401) headers.push(AUTHENTICATE)
     if (http === 503) headers.push(RETRY_AFTER)
+    if (http === 429) headers.push(['retry-after', String(refusal.details['retryAfterSeconds'])])
     if (refusal.code === 'METHOD_NOT_ALLOWED') headers.push(['allow', String(refusal.details['allow'])])
     const body = bodyOf(refusal.code, refusal.message, refusal.written, null, report)
     reply.send({ status: http, contentType: JSON_TYPE, headers, mustClose }, body)
