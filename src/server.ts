@@ -13,6 +13,7 @@ import { IdempotentProduce, type IdempotentParts } from './broker/idempotent-pro
 import { LocalEngine, OpenTopics } from './broker/local-engine.ts'
 import { ProducerCommands } from './broker/producer-commands.ts'
 import { TombstoneKeeper } from './broker/tombstones.ts'
+import { Traffic } from './broker/traffic.ts'
 import { openKeys } from './composition/access.ts'
 import { listen, type Undo } from './composition/listeners.ts'
 import { buildShards, placeShards } from './composition/shards.ts'
@@ -23,6 +24,7 @@ import type { Settings } from './config/settings.ts'
 import { Catalog } from './control/catalog.ts'
 import { ChangeTurns } from './control/change-turns.ts'
 import { ProducerTable } from './control/producer-table.ts'
+import { Quotas } from './control/quotas.ts'
 import type { TopicDefaults } from './control/topic-decisions.ts'
 import { FreeSpace } from './disk/free-space.ts'
 import type { Es01Gateway } from './gateway/es01/gateway.ts'
@@ -45,6 +47,7 @@ export interface RunningServer {
   /** For tests and metrics: the shards and the ES01 listener, and what they count. */
   readonly shardSet: ShardSet
   readonly es01: Es01Gateway | null
+  readonly traffic: Traffic
   /** Answers what is in progress, seals the logs, gives the directory back. @returns what the shards did, in sum, for the log. */
   stop(): Promise<ShardCounters>
 }
@@ -87,7 +90,8 @@ async function build(settings: Settings, logger: Logger, undo: Undo[]): Promise<
   const topicParts = { catalog, turns: new ChangeTurns(), store, engine, defaults: topicDefaults(settings) }
   const { compaction, tiering } = upkeep
   const upkeeps = { compaction, tiering, tombstones, space }
-  const parts = { ...topicParts, ...upkeeps, idempotent, producers, keys, preparation: placement }
+  const metering = { quotas: new Quotas(systemClock), traffic: new Traffic() }
+  const parts = { ...topicParts, ...upkeeps, ...metering, idempotent, producers, keys, preparation: placement }
   const broker = new LocalBroker({ ...settings, ...parts })
 
   const started = placement.prepare().then(() => shards.start())
@@ -113,6 +117,7 @@ async function build(settings: Settings, logger: Logger, undo: Undo[]): Promise<
     engine: http.engine,
     shardSet: shards,
     es01,
+    traffic: metering.traffic,
     async stop() {
       broker.beginStop()
       space.stop()

@@ -1,6 +1,7 @@
 /**
  * The use cases of the broker, in the order authorise → quota → route → submit → shape the reply. Main thread. Knows no protocol and no engine.
  */
+import type { Quotas } from '../control/quotas.ts'
 import { authorise, denialOf } from '../model/access.ts'
 import { BrokerError } from '../model/errors.ts'
 import type { KeyUseCases } from '../model/keys.ts'
@@ -20,12 +21,14 @@ import type {
 import { submitOutcomes } from '../model/requests.ts'
 import type { PartitionOffsets, Topic, TopicConfig, TopicConfigPatch, TopicDescription } from '../model/topic.ts'
 import type { ProducerDescription } from '../model/producer.ts'
-import type { Engine } from './engine.ts'
+import type { AppendCaller, Engine } from './engine.ts'
+import { MeteredProduce, MeteredRead, payloadBytesOf } from './metering.ts'
 import { checkSequences, type IdempotentProduce } from './idempotent-produce.ts'
 import type { ProducerCommands } from './producer-commands.ts'
 import { Router } from './router.ts'
 import type { Tiering } from './tiering.ts'
 import { TopicCommands, type TopicParts } from './topic-commands.ts'
+import type { Traffic } from './traffic.ts'
 
 export interface BrokerOptions extends Omit<TopicParts, 'onDeleting'> {
   readonly engine: Engine
@@ -37,6 +40,9 @@ export interface BrokerOptions extends Omit<TopicParts, 'onDeleting'> {
   readonly tiering: Pick<Tiering, 'problem' | 'runAll' | 'coldSegments'>
   /** True while the disk has no room for more records. */
   readonly space: { readonly isLow: boolean }
+  readonly quotas: Quotas
+  /** What went through each topic. */
+  readonly traffic: Traffic
   /** What comes before the engine starts. */
   readonly preparation: Preparation
   readonly maxRecordBytes: number
@@ -69,6 +75,7 @@ export class LocalBroker implements Broker {
       ...options,
       onDeleting: topic => {
         const onDropped = options.tombstones.begin(topic)
+        options.traffic.forget(topic.id)
         return () => {
           this.#router.forget(topic)
           onDropped()
@@ -144,8 +151,8 @@ export class LocalBroker implements Broker {
   }
 
   /**
-   * Checks in the order of spec 4: grant · topic · empty · count · record size · form of the sequences · partition · producer id ·
-   * sequences. Nothing is written before all hold.
+   * Checks in the order of spec 4: grant · topic · empty · count · record size · quota · form of the sequences · partition ·
+   * producer id · sequences. Nothing is written before all hold.
    */
   submitProduce(who: Principal, topicName: string, records: RecordSource, caller: ProduceCaller): SubmitOutcome {
     const { engine, catalog } = this.#options
@@ -160,12 +167,20 @@ export class LocalBroker implements Broker {
     if (this.#options.space.isLow) return this.#refuse(caller, new BrokerError('DISK_FULL', {}, { written: 'no' }))
     const refusal = this.#checkSizes(records)
     if (refusal !== null) return this.#refuse(caller, refusal)
-    let outcome: SubmitOutcome
+    const { quotas, traffic } = this.#options
+    const payloadBytes = payloadBytesOf(records)
+    const limited = quotas.takeProduce(who, payloadBytes)
+    if (limited !== null) return this.#refuse(caller, limited)
+    const meter = { who, quotas, counts: traffic.of(topic.id) }
+    let outcome: SubmitOutcome = submitOutcomes.full
     try {
-      outcome = this.#route(who, topic, records, caller)
+      outcome = this.#route(who, topic, records, new MeteredProduce(caller, meter, payloadBytes))
     } catch (error) {
-      if (error instanceof BrokerError) return this.#refuse(caller, error)
-      throw error
+      if (!(error instanceof BrokerError)) throw error
+      return this.#refuse(caller, error)
+    } finally {
+      // Not taken: what was refused here, or is offered again when there is room.
+      if (outcome === submitOutcomes.full) quotas.giveBackProduce(who, payloadBytes)
     }
     if (outcome !== submitOutcomes.full) {
       this.#router.accept(topic)
@@ -175,7 +190,7 @@ export class LocalBroker implements Broker {
   }
 
   /** @throws BrokerError */
-  #route(who: Principal, topic: Topic, records: RecordSource, caller: ProduceCaller): SubmitOutcome {
+  #route(who: Principal, topic: Topic, records: RecordSource, caller: AppendCaller): SubmitOutcome {
     const { engine, idempotent } = this.#options
     const { producerId } = records
     if (producerId !== null) checkSequences(records)
@@ -194,7 +209,11 @@ export class LocalBroker implements Broker {
       const details = { partition: read.partition, topic: topic.name, count: topic.partitionCount }
       return this.#refuseRead(caller, new BrokerError('PARTITION_RANGE', details))
     }
-    const outcome = engine.read({ ...read, topic }, caller)
+    const { quotas, traffic } = this.#options
+    const limited = quotas.refusalOfConsume(who)
+    if (limited !== null) return this.#refuseRead(caller, limited)
+    const meter = { who, quotas, counts: traffic.of(topic.id) }
+    const outcome = engine.read({ ...read, topic }, new MeteredRead(caller, meter))
     if (outcome === submitOutcomes.taken) engine.turnSoon()
     return outcome
   }

@@ -11,13 +11,13 @@
 import { assert } from '../base/assert.ts'
 import type { ByteBudget } from '../base/byte-budget.ts'
 import type { BrokerError } from '../model/errors.ts'
-import { submitOutcomes, type ProduceCaller, type SubmitOutcome } from '../model/requests.ts'
+import { submitOutcomes, type SubmitOutcome } from '../model/requests.ts'
 import type { PendingRequest } from '../shards/pending.ts'
 import type { ProduceFrame, ShardLink } from '../shards/shard-link.ts'
 import type { ShardSet } from '../shards/shard-set.ts'
 import { writeU32 } from '../wire/primitives/u64.ts'
 import { CHECK_RUN_BYTES, PRODUCE_HEADER_BYTES, replyTypes } from '../wire/shard/messages.ts'
-import type { EngineAppend } from './engine.ts'
+import type { AppendCaller, EngineAppend } from './engine.ts'
 import { named, type LocalAppend } from './local-append.ts'
 import { shardOfRecord } from './shard-parts.ts'
 
@@ -42,14 +42,14 @@ export interface CheckedAppendParts {
 export class CheckedAppend {
   readonly #parts: CheckedAppendParts
   readonly #append: EngineAppend
-  readonly #caller: ProduceCaller
+  readonly #caller: AppendCaller
   /** By shard. */
   readonly #runs: ReadonlyMap<number, readonly SequenceRun[]>
   #unanswered = 0
   #refusal: BrokerError | null = null
   #heldBytes = 0
 
-  constructor(parts: CheckedAppendParts, append: EngineAppend, caller: ProduceCaller) {
+  constructor(parts: CheckedAppendParts, append: EngineAppend, caller: AppendCaller) {
     this.#parts = parts
     this.#append = append
     this.#caller = caller

@@ -34,6 +34,18 @@ export interface EnginePosition {
   readonly lastOffset: number
 }
 
+/** Hears what became of an append: what a ProduceCaller hears, and what of it was there already. */
+export interface AppendCaller extends Omit<ProduceCaller, 'onProduced'> {
+  /** @param duplicates records that an idempotent producer had written before. @param duplicateBytes of their keys and values. */
+  onProduced(bytes: Buffer, start: number, count: number, duplicates: number, duplicateBytes: number): void
+}
+
+/** Hears the answer of a read, and how much is in it. */
+export interface EngineReadCaller extends ReadCaller {
+  /** Just before the last chunk. @param payloadBytes of the keys and values of these records. */
+  onReadCounted(records: number, payloadBytes: number): void
+}
+
 export interface Engine {
   /** Makes a committed topic usable everywhere; resolves when every owner has it. */
   openTopic(topic: Topic): Promise<void>
@@ -49,7 +61,7 @@ export interface Engine {
    */
   offsetsAt(topic: Topic, partition: number | null, timestampMs: number | null): Promise<PartitionOffsets[]>
   /** Appends records. What it is given is borrowed until return. The caller is never called before it. */
-  append(append: EngineAppend, caller: ProduceCaller): SubmitOutcome
+  append(append: EngineAppend, caller: AppendCaller): SubmitOutcome
   /** True if append() checks and writes such a request in one step: all of its partitions have one owner. */
   hasOneOwner(append: EngineAppend): boolean
   /**
@@ -58,7 +70,7 @@ export interface Engine {
    * may be submitted meanwhile. The caller hears onDispatched.
    * @param lateRefusal asked when all is checked and nothing written: what it gives is the answer instead. null: go on.
    */
-  appendChecked(append: EngineAppend, caller: ProduceCaller, lateRefusal: () => BrokerError | null): void
+  appendChecked(append: EngineAppend, caller: AppendCaller, lateRefusal: () => BrokerError | null): void
   /** What every producer has on the owners that can be asked. isWhole: all could be. */
   listProducers(): Promise<{ readonly positions: readonly EnginePosition[]; readonly isWhole: boolean }>
   /** Drops what is known of producers; their numbers are never used again. */
@@ -68,7 +80,7 @@ export interface Engine {
    * @fails DISK_FULL, OVERLOADED, SHARD_DOWN
    */
   runRetention(): Promise<void>
-  read(read: EngineRead, caller: ReadCaller): SubmitOutcome
+  read(read: EngineRead, caller: EngineReadCaller): SubmitOutcome
   /** Makes what was submitted visible and delivers replies. */
   turn(): void
   /** turn(), at the end of this tick at the latest. */

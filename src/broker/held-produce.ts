@@ -6,13 +6,12 @@ import type { ByteBudget } from '../base/byte-budget.ts'
 import { packRecords, ScannedRecords, TABLE_ENTRY_BYTES } from '../background/scanned-records.ts'
 import { BrokerError } from '../model/errors.ts'
 import type { Principal } from '../model/principal.ts'
-import type { ProduceCaller } from '../model/requests.ts'
-import type { EngineAppend } from './engine.ts'
+import type { AppendCaller, EngineAppend } from './engine.ts'
 
-export class HeldProduce implements ProduceCaller {
+export class HeldProduce implements AppendCaller {
   /** Who it is held for. */
   readonly who: Principal
-  readonly #caller: ProduceCaller
+  readonly #caller: AppendCaller
   readonly #budget: ByteBudget
   readonly #bytes: number
   readonly #held: ScannedRecords
@@ -21,7 +20,7 @@ export class HeldProduce implements ProduceCaller {
   onDone: (error: BrokerError | null) => void = () => undefined
   #isDispatched = false
 
-  private constructor(append: EngineAppend, who: Principal, caller: ProduceCaller, budget: ByteBudget) {
+  private constructor(append: EngineAppend, who: Principal, caller: AppendCaller, budget: ByteBudget) {
     this.who = who
     this.#caller = caller
     this.#budget = budget
@@ -32,7 +31,7 @@ export class HeldProduce implements ProduceCaller {
   }
 
   /** @returns null if the budget has no room: try again when it has. */
-  static tryHold(append: EngineAppend, who: Principal, caller: ProduceCaller, budget: ByteBudget): HeldProduce | null {
+  static tryHold(append: EngineAppend, who: Principal, caller: AppendCaller, budget: ByteBudget): HeldProduce | null {
     return budget.tryReserve(heldBytes(append)) ? new HeldProduce(append, who, caller, budget) : null
   }
 
@@ -62,9 +61,9 @@ export class HeldProduce implements ProduceCaller {
     this.#caller.onDispatched?.()
   }
 
-  onProduced(bytes: Buffer, start: number, count: number): void {
+  onProduced(bytes: Buffer, start: number, count: number, duplicates: number, duplicateBytes: number): void {
     this.#done(null)
-    this.#caller.onProduced(bytes, start, count)
+    this.#caller.onProduced(bytes, start, count, duplicates, duplicateBytes)
   }
 
   onProduceFailed(error: BrokerError): void {

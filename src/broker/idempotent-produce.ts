@@ -14,9 +14,9 @@ import type { Logger } from '../base/logger.ts'
 import type { ProducerEntry, ProducerTable } from '../control/producer-table.ts'
 import { BrokerError } from '../model/errors.ts'
 import type { Principal } from '../model/principal.ts'
-import { submitOutcomes, type ProduceCaller, type RecordSource, type SubmitOutcome } from '../model/requests.ts'
+import { submitOutcomes, type RecordSource, type SubmitOutcome } from '../model/requests.ts'
 import type { Store } from '../store/store.ts'
-import type { Engine, EngineAppend } from './engine.ts'
+import type { AppendCaller, Engine, EngineAppend } from './engine.ts'
 import { HeldProduce } from './held-produce.ts'
 import { ProducerLane } from './producer-lane.ts'
 
@@ -45,7 +45,7 @@ export class IdempotentProduce {
    * Submits a request whose sequences have their form. @param append with any producer number; it is looked up here.
    * @throws BrokerError PRODUCER_OWNED, NAME_INVALID, PRODUCERS_TOO_MANY
    */
-  submit(append: EngineAppend, id: string, who: Principal, caller: ProduceCaller): SubmitOutcome {
+  submit(append: EngineAppend, id: string, who: Principal, caller: AppendCaller): SubmitOutcome {
     const { table, engine, clock, held } = this.#parts
     const owner = who.keyId
     const entry = table.withId(id)
@@ -256,18 +256,18 @@ export class IdempotentProduce {
 }
 
 /** Passes the answer on when the lane is left. */
-class LaneCall implements ProduceCaller {
-  readonly #caller: ProduceCaller
+class LaneCall implements AppendCaller {
+  readonly #caller: AppendCaller
   readonly #onDone: (error: BrokerError | null) => void
 
-  constructor(caller: ProduceCaller, onDone: (error: BrokerError | null) => void) {
+  constructor(caller: AppendCaller, onDone: (error: BrokerError | null) => void) {
     this.#caller = caller
     this.#onDone = onDone
   }
 
-  onProduced(bytes: Buffer, start: number, count: number): void {
+  onProduced(bytes: Buffer, start: number, count: number, duplicates: number, duplicateBytes: number): void {
     this.#onDone(null)
-    this.#caller.onProduced(bytes, start, count)
+    this.#caller.onProduced(bytes, start, count, duplicates, duplicateBytes)
   }
 
   onProduceFailed(error: BrokerError): void {

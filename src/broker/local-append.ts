@@ -9,19 +9,13 @@ import { assert } from '../base/assert.ts'
 import type { ByteBudget } from '../base/byte-budget.ts'
 import { BrokerError } from '../model/errors.ts'
 import { shardOf } from '../model/ids.ts'
-import {
-  RESULT_BYTES,
-  submitOutcomes,
-  type ProduceCaller,
-  type RecordSource,
-  type SubmitOutcome
-} from '../model/requests.ts'
+import { RESULT_BYTES, submitOutcomes, type RecordSource, type SubmitOutcome } from '../model/requests.ts'
 import type { Topic } from '../model/topic.ts'
 import type { PendingRequest } from '../shards/pending.ts'
 import type { ProduceFrame, ShardLink } from '../shards/shard-link.ts'
 import type { ShardSet } from '../shards/shard-set.ts'
-import { PRODUCE_HEADER_BYTES, REPLY_BODY_AT, replyTypes } from '../wire/shard/messages.ts'
-import type { EngineAppend } from './engine.ts'
+import { ANSWER_BODY_AT, PRODUCE_HEADER_BYTES, replyTypes } from '../wire/shard/messages.ts'
+import type { AppendCaller, EngineAppend } from './engine.ts'
 import { hasOneShard, shardOfRecord } from './shard-parts.ts'
 
 interface Part {
@@ -47,13 +41,13 @@ export class LocalAppend {
     this.#parts = new Array<Part | null>(shards.shardCount).fill(null)
   }
 
-  append(append: EngineAppend, caller: ProduceCaller): SubmitOutcome {
+  append(append: EngineAppend, caller: AppendCaller): SubmitOutcome {
     return hasOneShard(append, this.#shards.shardCount)
       ? this.#appendToOne(append, caller)
       : this.#appendToMany(append, caller)
   }
 
-  #appendToOne({ topic, records, partitions, producer }: EngineAppend, caller: ProduceCaller): SubmitOutcome {
+  #appendToOne({ topic, records, partitions, producer }: EngineAppend, caller: AppendCaller): SubmitOutcome {
     const handle = topic.firstHandle + (partitions[0] ?? 0)
     const link = this.#shards.linkOf(handle)
     if (link === null) return refuse(caller, this.#shards.refusal(shardOf(handle, this.#shards.shardCount)))
@@ -80,7 +74,7 @@ export class LocalAppend {
     return submitOutcomes.taken
   }
 
-  #appendToMany(append: EngineAppend, caller: ProduceCaller): SubmitOutcome {
+  #appendToMany(append: EngineAppend, caller: AppendCaller): SubmitOutcome {
     const { topic, records, partitions, producer } = append
     this.#parts.fill(null)
     const shardByRecord = new Uint16Array(records.count)
@@ -160,19 +154,19 @@ export class LocalAppend {
   }
 }
 
-function refuse(caller: ProduceCaller, error: BrokerError): SubmitOutcome {
+function refuse(caller: AppendCaller, error: BrokerError): SubmitOutcome {
   queueMicrotask(() => caller.onProduceFailed(error))
   return submitOutcomes.taken
 }
 
 /** Who asked, and under which names: a shard knows numbers. */
 interface Asked {
-  readonly caller: ProduceCaller
+  readonly caller: AppendCaller
   readonly topic: string
   readonly producer: string
 }
 
-function asked(caller: ProduceCaller, topic: Topic, records: RecordSource): Asked {
+function asked(caller: AppendCaller, topic: Topic, records: RecordSource): Asked {
   return { caller, topic: topic.name, producer: records.producerId ?? '' }
 }
 
@@ -202,7 +196,15 @@ class OneShardAppend implements PendingRequest {
   onReply(type: number, bytes: Buffer, start: number): void {
     assert(type === replyTypes.produced, 'a produce is answered by results')
     this.#oversized.release(this.#heldBytes)
-    this.#asked.caller.onProduced(bytes, start + REPLY_BODY_AT, bytes.readUInt32BE(start + 8))
+    const { caller } = this.#asked
+    const count = bytes.readUInt32BE(start + 16)
+    caller.onProduced(
+      bytes,
+      start + ANSWER_BODY_AT,
+      count,
+      bytes.readUInt32BE(start + 8),
+      bytes.readUInt32BE(start + 12)
+    )
   }
 
   onFailure(error: BrokerError): void {
@@ -220,6 +222,8 @@ class ManyShardsAppend {
   #waiting: number
   #failure: BrokerError | null = null
   #mayHaveWritten = false
+  #duplicates = 0
+  #duplicateBytes = 0
 
   constructor(asked: Asked, shardOfRecord: Uint16Array, partCount: number, release: () => void) {
     this.#asked = asked
@@ -233,7 +237,9 @@ class ManyShardsAppend {
       endPosition: 0,
       onReply: (type, bytes, start, end) => {
         assert(type === replyTypes.produced, 'a produce is answered by results')
-        this.#results.set(shard, Buffer.from(bytes.subarray(start + REPLY_BODY_AT, end)))
+        this.#results.set(shard, Buffer.from(bytes.subarray(start + ANSWER_BODY_AT, end)))
+        this.#duplicates += bytes.readUInt32BE(start + 8)
+        this.#duplicateBytes += bytes.readUInt32BE(start + 12)
         this.#mayHaveWritten = true
         this.#answered()
       },
@@ -264,6 +270,6 @@ class ManyShardsAppend {
       this.#results.get(shard)?.copy(merged, i * RESULT_BYTES, from, from + RESULT_BYTES)
       taken.set(shard, from + RESULT_BYTES)
     }
-    this.#asked.caller.onProduced(merged, 0, count)
+    this.#asked.caller.onProduced(merged, 0, count, this.#duplicates, this.#duplicateBytes)
   }
 }

@@ -7,20 +7,20 @@ import type { ByteBudget } from '../base/byte-budget.ts'
 import { BrokerError } from '../model/errors.ts'
 import { shardOf } from '../model/ids.ts'
 import { limits } from '../model/limits.ts'
-import { submitOutcomes, type ProduceCaller, type ReadCaller, type SubmitOutcome } from '../model/requests.ts'
+import { submitOutcomes, type SubmitOutcome } from '../model/requests.ts'
 import type { PartitionDescription, PartitionOffsets, Topic } from '../model/topic.ts'
 import type { PendingRequest } from '../shards/pending.ts'
 import type { ShardSet } from '../shards/shard-set.ts'
 import { readU64 } from '../wire/primitives/u64.ts'
 import {
+  ANSWER_BODY_AT,
   DESCRIBED_ENTRY_BYTES,
-  REPLY_BODY_AT,
   REPLY_HEADER_BYTES,
   replyTypes,
   type ShardTopic
 } from '../wire/shard/messages.ts'
 import { CheckedAppend } from './checked-append.ts'
-import type { Engine, EngineAppend, EnginePosition, EngineRead } from './engine.ts'
+import type { AppendCaller, Engine, EngineAppend, EnginePosition, EngineRead, EngineReadCaller } from './engine.ts'
 import { LocalAppend } from './local-append.ts'
 import { partitionOffsets } from './partition-offsets.ts'
 import { listProducers } from './producer-positions.ts'
@@ -101,7 +101,7 @@ export class LocalEngine implements Engine {
     return partitionOffsets(this.#shards, topic, partition, timestampMs)
   }
 
-  append(append: EngineAppend, caller: ProduceCaller): SubmitOutcome {
+  append(append: EngineAppend, caller: AppendCaller): SubmitOutcome {
     return this.#append.append(append, caller)
   }
 
@@ -109,7 +109,7 @@ export class LocalEngine implements Engine {
     return hasOneShard(append, this.#shards.shardCount)
   }
 
-  appendChecked(append: EngineAppend, caller: ProduceCaller, lateRefusal: () => BrokerError | null): void {
+  appendChecked(append: EngineAppend, caller: AppendCaller, lateRefusal: () => BrokerError | null): void {
     new CheckedAppend(
       { shards: this.#shards, append: this.#append, oversized: this.#oversized, lateRefusal },
       append,
@@ -136,7 +136,7 @@ export class LocalEngine implements Engine {
     if (down !== null) throw this.#shards.refusal(down)
   }
 
-  read(read: EngineRead, caller: ReadCaller): SubmitOutcome {
+  read(read: EngineRead, caller: EngineReadCaller): SubmitOutcome {
     const handle = read.topic.firstHandle + read.partition
     const link = this.#shards.linkOf(handle)
     if (link === null) {
@@ -226,17 +226,18 @@ function readEntry(bytes: Buffer, at: number, partitions: PartitionDescription[]
 /** Passes the chunks of an answer on as they lie in the reply ring. */
 class EngineReadRequest implements PendingRequest {
   endPosition = -1
-  readonly #caller: ReadCaller
+  readonly #caller: EngineReadCaller
   readonly #topic: string
 
-  constructor(caller: ReadCaller, topic: string) {
+  constructor(caller: EngineReadCaller, topic: string) {
     this.#caller = caller
     this.#topic = topic
   }
 
   onReply(type: number, bytes: Buffer, start: number, end: number, isLast: boolean): void {
     assert(type === replyTypes.readChunk, 'a read is answered by chunks')
-    this.#caller.onReadChunk(bytes, start + REPLY_BODY_AT, end, bytes.readUInt32BE(start + 8), isLast)
+    if (isLast) this.#caller.onReadCounted(bytes.readUInt32BE(start + 12), bytes.readUInt32BE(start + 16))
+    this.#caller.onReadChunk(bytes, start + ANSWER_BODY_AT, end, bytes.readUInt32BE(start + 8), isLast)
   }
 
   onFailure(error: BrokerError): void {

@@ -20,6 +20,9 @@ import {
 /** In `offsets`: the record is new. */
 export const NEW_RECORD = -1
 
+/** Of a record in ring layout: the lengths of its key and value. */
+const LENGTHS_BYTES = 8
+
 /** Where the request stands in one partition. */
 interface Cursor {
   readonly known: ProducerSequences | null
@@ -41,6 +44,8 @@ export class RequestSequences {
   offsets = new Float64Array(1024)
   /** Duplicates among them. */
   duplicateCount = 0
+  /** Their key and value bytes. */
+  duplicateBytes = 0
   readonly #cursors = new Map<number, Cursor>()
   #topic: TopicLogs | null = null
   #lastPartition = -1
@@ -67,6 +72,7 @@ export class RequestSequences {
       } else {
         this.offsets[i] = cursor.known.offsetOf(relative)
         this.duplicateCount++
+        this.duplicateBytes += tail - position - LENGTHS_BYTES
       }
       position = tail + 12
     }
@@ -95,6 +101,7 @@ export class RequestSequences {
   #begin(topic: TopicLogs, producer: number): void {
     this.producer = producer
     this.duplicateCount = 0
+    this.duplicateBytes = 0
     this.#topic = topic
     this.#cursors.clear()
     this.#lastPartition = -1

@@ -16,9 +16,9 @@ import { packMessage } from '../../src/wire/msgpack.ts'
 import { write64 } from '../../src/wire/primitives/u64.ts'
 import { createCounters } from '../../src/wire/shard/counters.ts'
 import {
+  ANSWER_BODY_AT,
   PRODUCE_HEADER_BYTES,
   READ_BYTES,
-  REPLY_BODY_AT,
   replyTypes,
   requestTypes,
   writtenOf,
@@ -175,13 +175,13 @@ function answerOf(bytes: Buffer): StageAnswer | null {
   const id = bytes.readUInt32BE(4)
   const type = bytes[0]
   if (type === replyTypes.produced) {
-    const results = Array.from({ length: bytes.readUInt32BE(8) }, (_, i) => REPLY_BODY_AT + RESULT_BYTES * i)
+    const results = Array.from({ length: bytes.readUInt32BE(16) }, (_, i) => ANSWER_BODY_AT + RESULT_BYTES * i)
     const offsets = results.map(at => Number(bytes.readBigUInt64BE(at + 4)))
     return { kind: 'produced', id, offsets, duplicates: results.map(at => bytes[at + 12] === 1) }
   }
   if (type === replyTypes.failed)
     return { kind: 'failed', id, code: errorCodeOf(bytes.readUInt16BE(8)), written: writtenOf(bytes[10] ?? 0) }
   if (type === replyTypes.readChunk)
-    return { kind: 'read', id, bytes: bytes.length - REPLY_BODY_AT, totalBytes: bytes.readUInt32BE(8) }
+    return { kind: 'read', id, bytes: bytes.length - ANSWER_BODY_AT, totalBytes: bytes.readUInt32BE(8) }
   return type === replyTypes.ack ? { kind: 'acknowledged', id } : null
 }

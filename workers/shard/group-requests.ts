@@ -5,22 +5,36 @@
 import type { GroupEncoder } from '../../src/log/group-encoder.ts'
 import type { ErrorCode, ErrorDetails, Written } from '../../src/model/errors.ts'
 import { RESULT_BYTES } from '../../src/model/requests.ts'
-import { REPLY_BODY_AT, REPLY_LAST, replyTypes } from '../../src/wire/shard/messages.ts'
+import { ANSWER_BODY_AT, REPLY_LAST, replyTypes } from '../../src/wire/shard/messages.ts'
 import type { ReplyWriter } from './reply-writer.ts'
+
+/** Of one request. */
+export interface Duplicates {
+  readonly duplicateCount: number
+  readonly duplicateBytes: number
+}
+
+/** Of a request without a producer. */
+export const noDuplicates: Duplicates = { duplicateCount: 0, duplicateBytes: 0 }
 
 export class GroupRequests {
   readonly #ids: number[] = []
   readonly #firsts: number[] = []
   readonly #counts: number[] = []
-  readonly #holdDuplicates: boolean[] = []
+  readonly #duplicateCounts: number[] = []
+  readonly #duplicateBytes: number[] = []
 
   get count(): number {
     return this.#ids.length
   }
 
-  /** A request whose `count` records were gathered from index `first` on. @param holdsDuplicates some are in the log, or in a group under way. */
-  add(id: number, first: number, count: number, holdsDuplicates: boolean): void {
-    this.#holdDuplicates.push(holdsDuplicates)
+  /**
+   * A request whose `count` records were gathered from index `first` on.
+   * @param duplicates those of them that are in the log, or in a group under way, and their key and value bytes.
+   */
+  add(id: number, first: number, count: number, duplicates: Duplicates): void {
+    this.#duplicateCounts.push(duplicates.duplicateCount)
+    this.#duplicateBytes.push(duplicates.duplicateBytes)
     this.#ids.push(id)
     this.#firsts.push(first)
     this.#counts.push(count)
@@ -30,16 +44,19 @@ export class GroupRequests {
   acknowledge(encoder: GroupEncoder, replies: ReplyWriter): void {
     for (let i = 0; i < this.#ids.length; i++) {
       const count = this.#counts[i] ?? 0
-      replies.begin(replyTypes.produced, REPLY_LAST, this.#ids[i] ?? 0, REPLY_BODY_AT + count * RESULT_BYTES)
-      replies.target.writeUInt32BE(count, replies.at + 8)
-      encoder.writeResults(this.#firsts[i] ?? 0, count, replies.target, replies.at + REPLY_BODY_AT)
+      replies.begin(replyTypes.produced, REPLY_LAST, this.#ids[i] ?? 0, ANSWER_BODY_AT + count * RESULT_BYTES)
+      const { target, at } = replies
+      target.writeUInt32BE(this.#duplicateCounts[i] ?? 0, at + 8)
+      target.writeUInt32BE(this.#duplicateBytes[i] ?? 0, at + 12)
+      target.writeUInt32BE(count, at + 16)
+      encoder.writeResults(this.#firsts[i] ?? 0, count, target, at + ANSWER_BODY_AT)
     }
   }
 
   /** Fails every request. One with duplicates may have records in the log that another request wrote: it is not told no. */
   failAll(replies: ReplyWriter, error: { code: ErrorCode; details: ErrorDetails; written: Written }): void {
     for (let i = 0; i < this.#ids.length; i++) {
-      const written = error.written === 'no' && this.#holdDuplicates[i] === true ? 'unknown' : error.written
+      const written = error.written === 'no' && this.#duplicateCounts[i] !== 0 ? 'unknown' : error.written
       replies.fail(this.#ids[i] ?? 0, error.code, error.details, written)
     }
   }
@@ -48,6 +65,7 @@ export class GroupRequests {
     this.#ids.length = 0
     this.#firsts.length = 0
     this.#counts.length = 0
-    this.#holdDuplicates.length = 0
+    this.#duplicateCounts.length = 0
+    this.#duplicateBytes.length = 0
   }
 }

@@ -34,7 +34,7 @@ import {
   requestTypes
 } from '../../src/wire/shard/messages.ts'
 import { WRITER_BUG, WRITER_DONE, writerFailure } from '../../src/wire/shard/writer.ts'
-import { GroupRequests } from './group-requests.ts'
+import { GroupRequests, noDuplicates } from './group-requests.ts'
 import type { ReplyWriter } from './reply-writer.ts'
 import type { Settling } from './settling.ts'
 
@@ -161,13 +161,14 @@ export class ProduceGroup {
       else this.#refuseSequence(requestId, fault)
       return
     }
-    if (producer === 0) this.#requests.add(requestId, log.encoder.gather(topic, source, body, count), count, false)
+    if (producer === 0)
+      this.#requests.add(requestId, log.encoder.gather(topic, source, body, count), count, noDuplicates)
     else {
       // All of it is checked before any of it is staged.
       const fault = this.#sequences.check(topic, producer, source, body, count)
       if (fault !== null) return this.#refuseSequence(requestId, fault)
       const first = log.encoder.gather(topic, source, body, count, this.#sequences)
-      this.#requests.add(requestId, first, count, this.#sequences.duplicateCount > 0)
+      this.#requests.add(requestId, first, count, this.#sequences)
     }
     // The writer may be done meanwhile: what it wrote need not wait for the rest of this group.
     this.#finishIfDone()

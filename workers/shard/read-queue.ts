@@ -12,8 +12,8 @@ import type { RingConsumer } from '../../src/ring/spsc-ring.ts'
 import { write64 } from '../../src/wire/primitives/u64.ts'
 import { counterIndex } from '../../src/wire/shard/counters.ts'
 import {
+  ANSWER_BODY_AT,
   DESCRIBED_ENTRY_BYTES,
-  REPLY_BODY_AT,
   REPLY_HEADER_BYTES,
   REPLY_LAST,
   replyTypes,
@@ -191,9 +191,12 @@ export class ReadQueue {
     for (let start = 0; start < length; start += limits.replyChunkBytes) {
       const end = Math.min(length, start + limits.replyChunkBytes)
       const flags = end === length ? REPLY_LAST : 0
-      this.#replies.begin(replyTypes.readChunk, flags, task.wanted.requestId, REPLY_BODY_AT + end - start)
-      this.#replies.target.writeUInt32BE(length, this.#replies.at + 8)
-      buffer.copy(this.#replies.target, this.#replies.at + REPLY_BODY_AT, start, end)
+      this.#replies.begin(replyTypes.readChunk, flags, task.wanted.requestId, ANSWER_BODY_AT + end - start)
+      const { target, at } = this.#replies
+      target.writeUInt32BE(length, at + 8)
+      target.writeUInt32BE(task.recordCount, at + 12)
+      target.writeUInt32BE(task.payloadBytes, at + 16)
+      buffer.copy(target, at + ANSWER_BODY_AT, start, end)
     }
     this.#counters[counterIndex.reads]! += 1
     this.#counters[counterIndex.readRecords]! += task.recordCount

@@ -31,7 +31,8 @@ export class ReadTask {
   /** First offset still wanted. */
   #offset: number
   #count = 0
-  #payloadBytes = 0
+  /** What max_bytes counts. */
+  #sizeBytes = 0
   /** When its time to wait for cold storage is over, monotonic ms; null: it has not waited. */
   coldEndMs: number | null = null
   /** Of the damaged range, after step said so. */
@@ -60,6 +61,11 @@ export class ReadTask {
 
   get recordCount(): number {
     return this.#count
+  }
+
+  /** Key and value bytes of the records. */
+  get payloadBytes(): number {
+    return this.#sizeBytes - RECORD_OVERHEAD_BYTES * this.#count
   }
 
   /** Reads up to about `budgetBytes`. After done the answer stands finished in the writer. */
@@ -91,7 +97,7 @@ export class ReadTask {
       const offset = view.baseOffset + cursor.offsetDelta
       if (offset < this.#offset) continue
       const size = RECORD_OVERHEAD_BYTES + Math.max(0, cursor.keyLength) + Math.max(0, cursor.valueLength)
-      const isOver = this.#count >= this.wanted.maxRecords || this.#payloadBytes + size > this.wanted.maxBytes
+      const isOver = this.#count >= this.wanted.maxRecords || this.#sizeBytes + size > this.wanted.maxBytes
       if (this.#count > 0 && isOver) return false
       const place = {
         bytes,
@@ -102,7 +108,7 @@ export class ReadTask {
       }
       if (!this.#answer.add(this.wanted.partition, offset, timestampOf(view, cursor), place)) return false
       this.#count++
-      this.#payloadBytes += size
+      this.#sizeBytes += size
       this.#offset = offset + 1
     }
     // What cannot be decoded is not passed over: the offset stays at it, so the next read meets it first.

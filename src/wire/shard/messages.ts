@@ -50,9 +50,10 @@ export const ALL_PARTITIONS = 0xffff_ffff
 /**
  * Replies ring. All begin with: 0 u8 type · 1 u8 flags (1 = last of its request) · 2 u16 0 · 4 u32 request id
  *
- *   PRODUCED   8 u32 count · 12 results, RESULT_BYTES each (the payload of an ES01 0x81 frame starts at 8)
+ *   PRODUCED   8 u32 duplicates among them · 12 u32 key and value bytes of those
+ *              16 u32 count · 20 results, RESULT_BYTES each (the payload of an ES01 0x81 frame starts at 16)
  *   FAILED     8 u16 error number · 10 u8 written (0 no, 1 yes, 2 unknown) · 11 u8 0 · 12 details, msgpack
- *   READ_CHUNK 8 u32 bytes of the whole answer · 12 bytes
+ *   READ_CHUNK 8 u32 bytes of the whole answer · 12 u32 its records · 16 u32 their key and value bytes · 20 bytes
  *   DESCRIBED  8 entries: partition u32 · segment count u32 · start u64 · end u64 · size u64          (32 bytes each)
  *   ACK        8 payload, msgpack (answers a control message by its id)
  *   EVENT      8 a ShardEvent, msgpack; request id 0
@@ -74,7 +75,10 @@ export const replyTypes = {
 } as const
 export const REPLY_LAST = 1
 export const REPLY_HEADER_BYTES = 8
+/** Where the details of a FAILED begin. */
 export const REPLY_BODY_AT = 12
+/** Where the results of a PRODUCED begin, and the bytes of a READ_CHUNK. */
+export const ANSWER_BODY_AT = 20
 export const DESCRIBED_ENTRY_BYTES = 32
 export const PRODUCER_ENTRY_BYTES = 32
 export const OFFSETS_ENTRY_BYTES = 40

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { ByteBudget } from '../../../src/base/byte-budget.ts'
 import { silentLogger } from '../../../src/base/logger.ts'
-import type { Engine, EngineAppend, EnginePosition } from '../../../src/broker/engine.ts'
+import type { AppendCaller, Engine, EngineAppend, EnginePosition } from '../../../src/broker/engine.ts'
 import { IdempotentProduce } from '../../../src/broker/idempotent-produce.ts'
 import { ProducerCommands } from '../../../src/broker/producer-commands.ts'
 import { Catalog } from '../../../src/control/catalog.ts'
@@ -11,7 +11,7 @@ import type { StoreChange } from '../../../src/control/store-image.ts'
 import type { BrokerError } from '../../../src/model/errors.ts'
 import { anonymous, type Principal } from '../../../src/model/principal.ts'
 import type { Producer } from '../../../src/model/producer.ts'
-import { submitOutcomes, type ProduceCaller, type SubmitOutcome } from '../../../src/model/requests.ts'
+import { submitOutcomes, type SubmitOutcome } from '../../../src/model/requests.ts'
 import { encodeProduceFrame } from '../../../src/wire/es01/produce-frame.ts'
 import { ProduceDecoder } from '../../../src/wire/es01/produce-request.ts'
 import { ManualClock } from '../../support/log-harness.ts'
@@ -23,7 +23,7 @@ const topic = topicOf({ id: 1, name: 't', firstHandle: 1, partitionCount: 3 })
 export interface Dispatched {
   readonly append: EngineAppend
   readonly isChecked: boolean
-  readonly caller: ProduceCaller
+  readonly caller: AppendCaller
   /** Of a checked one: asked before its records are written. */
   readonly lateRefusal: () => BrokerError | null
 }
@@ -104,7 +104,7 @@ export class Stage {
     const next = this.dispatched.shift()
     assert.ok(next !== undefined, 'something was dispatched')
     if (next.isChecked) next.caller.onDispatched?.()
-    if (error === undefined) next.caller.onProduced(Buffer.alloc(0), 0, 0)
+    if (error === undefined) next.caller.onProduced(Buffer.alloc(0), 0, 0, 0, 0)
     else next.caller.onProduceFailed(error)
     await turn()
     return next
@@ -113,7 +113,7 @@ export class Stage {
   #engine(): Engine {
     const dispatch = (
       append: EngineAppend,
-      caller: ProduceCaller,
+      caller: AppendCaller,
       isChecked: boolean,
       lateRefusal: Dispatched['lateRefusal'] = () => null
     ): void => {

@@ -1,0 +1,79 @@
+/**
+ * Between the broker and its engine: counts what went through, and settles quotas when the outcome is known. Main thread.
+ * One small object a request, which lives until its answer; nothing is done per record.
+ */
+import type { Quotas } from '../control/quotas.ts'
+import type { BrokerError } from '../model/errors.ts'
+import type { Principal } from '../model/principal.ts'
+import type { ProduceCaller, ReadCaller, RecordSource } from '../model/requests.ts'
+import { RECORD_FIXED_BYTES } from '../wire/es01/produce-request.ts'
+import type { AppendCaller, EngineReadCaller } from './engine.ts'
+import type { TopicTraffic } from './traffic.ts'
+
+/** Bytes of all keys and values. */
+export function payloadBytesOf(records: RecordSource): number {
+  return records.ringBytes - RECORD_FIXED_BYTES * records.count
+}
+
+/** What a request is charged to and counted in. */
+export interface Meter {
+  readonly who: Principal
+  readonly quotas: Quotas
+  readonly counts: TopicTraffic
+}
+
+/** A produce whose cost was taken: it is given back if nothing was written. */
+export class MeteredProduce implements AppendCaller {
+  readonly #caller: ProduceCaller
+  readonly #meter: Meter
+  readonly #payloadBytes: number
+
+  constructor(caller: ProduceCaller, meter: Meter, payloadBytes: number) {
+    this.#caller = caller
+    this.#meter = meter
+    this.#payloadBytes = payloadBytes
+  }
+
+  onProduced(bytes: Buffer, start: number, count: number, duplicates: number, duplicateBytes: number): void {
+    const { counts } = this.#meter
+    counts.producedRecords += count - duplicates
+    counts.producedBytes += this.#payloadBytes - duplicateBytes
+    this.#caller.onProduced(bytes, start, count)
+  }
+
+  onProduceFailed(error: BrokerError): void {
+    const { quotas, who } = this.#meter
+    if (error.written === 'no') quotas.giveBackProduce(who, this.#payloadBytes)
+    this.#caller.onProduceFailed(error)
+  }
+
+  onDispatched(): void {
+    this.#caller.onDispatched?.()
+  }
+}
+
+/** A read: charged when its answer is complete, also if its client is gone by then. */
+export class MeteredRead implements EngineReadCaller {
+  readonly #caller: ReadCaller
+  readonly #meter: Meter
+
+  constructor(caller: ReadCaller, meter: Meter) {
+    this.#caller = caller
+    this.#meter = meter
+  }
+
+  onReadCounted(records: number, payloadBytes: number): void {
+    const { counts, quotas, who } = this.#meter
+    counts.consumedRecords += records
+    counts.consumedBytes += payloadBytes
+    quotas.chargeConsume(who, payloadBytes)
+  }
+
+  onReadChunk(bytes: Buffer, start: number, end: number, totalBytes: number, isLast: boolean): void {
+    this.#caller.onReadChunk(bytes, start, end, totalBytes, isLast)
+  }
+
+  onReadFailed(error: BrokerError): void {
+    this.#caller.onReadFailed(error)
+  }
+}

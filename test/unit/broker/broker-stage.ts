@@ -1,0 +1,172 @@
+/** The real broker over an engine and a clock that the test plays: what it dispatches, and what callers are told. */
+import assert from 'node:assert/strict'
+import { ByteBudget } from '../../../src/base/byte-budget.ts'
+import { silentLogger } from '../../../src/base/logger.ts'
+import { LocalBroker } from '../../../src/broker/broker.ts'
+import type { AppendCaller, Engine, EngineAppend, EngineRead, EngineReadCaller } from '../../../src/broker/engine.ts'
+import { IdempotentProduce } from '../../../src/broker/idempotent-produce.ts'
+import { ProducerCommands } from '../../../src/broker/producer-commands.ts'
+import { Traffic } from '../../../src/broker/traffic.ts'
+import { Catalog } from '../../../src/control/catalog.ts'
+import { ChangeTurns } from '../../../src/control/change-turns.ts'
+import { ProducerTable } from '../../../src/control/producer-table.ts'
+import { Quotas } from '../../../src/control/quotas.ts'
+import { anonymous, type Principal } from '../../../src/model/principal.ts'
+import { readFormats, submitOutcomes, type ReadRequest, type SubmitOutcome } from '../../../src/model/requests.ts'
+import type { Topic } from '../../../src/model/topic.ts'
+import { encodeProduceFrame, type ProduceRecord } from '../../../src/wire/es01/produce-frame.ts'
+import { ProduceDecoder } from '../../../src/wire/es01/produce-request.ts'
+import { ManualClock } from '../../support/log-harness.ts'
+import { create, defaults, emptyImage } from '../control/topics.ts'
+
+/** A key that may do everything with topics, and has these quotas. */
+export function keyWith(
+  quotas: Pick<Principal, 'produceBytesPerSec' | 'consumeBytesPerSec'>,
+  keyId = 'key_1'
+): Principal {
+  return { ...anonymous, keyId, ...quotas }
+}
+
+/** A record whose key and value have so many bytes together. */
+export function recordOf(bytes: number, rest: Partial<ProduceRecord> = {}): ProduceRecord {
+  const key = bytes > 1 ? 'k' : null
+  return { key, value: 'v'.repeat(bytes - (key?.length ?? 0)), ...rest }
+}
+
+export const maxRecordBytes = 10_000
+
+export class BrokerStage {
+  readonly clock = new ManualClock()
+  readonly catalog = new Catalog(emptyImage)
+  readonly traffic = new Traffic()
+  readonly quotas = new Quotas(this.clock)
+  /** What the engine was given and has not answered. */
+  readonly appends: { append: EngineAppend; caller: AppendCaller }[] = []
+  readonly reads: { read: EngineRead; caller: EngineReadCaller }[] = []
+  /** What callers were told, in order. */
+  readonly answers: string[] = []
+  readonly broker: LocalBroker
+  /** The rings are full. */
+  isFull = false
+  /** The disk is nearly full. */
+  isLow = false
+  /** The store refuses. */
+  storeFailure: Error | null = null
+  /** Answers each append and read by itself, soon. */
+  answerAtOnce: ((given: { append?: AppendCaller; read?: EngineReadCaller }) => void) | null = null
+
+  constructor() {
+    const commit = (): Promise<void> =>
+      this.storeFailure === null ? Promise.resolve() : Promise.reject(this.storeFailure)
+    const store = { image: emptyImage, commit, close: () => Promise.resolve() }
+    const engine = this.#engine()
+    const table = new ProducerTable(emptyImage)
+    const producerParts = { table, store, engine, clock: this.clock, logger: silentLogger, catalog: this.catalog }
+    const idempotent = new IdempotentProduce({ ...producerParts, held: new ByteBudget(1_000_000) })
+    const isLow = (): boolean => this.isLow
+    this.broker = new LocalBroker({
+      engine,
+      idempotent,
+      producers: new ProducerCommands({ ...producerParts, idempotent }),
+      tombstones: { begin: () => () => undefined },
+      compaction: { problem: null, runAll: () => Promise.resolve() },
+      tiering: { problem: null, runAll: () => Promise.resolve(), coldSegments: () => Promise.resolve([]) },
+      space: {
+        get isLow() {
+          return isLow()
+        }
+      },
+      preparation: { isChange: false, report: () => null },
+      maxRecordBytes,
+      flushEveryRecords: 1,
+      catalog: this.catalog,
+      turns: new ChangeTurns(),
+      store,
+      defaults,
+      quotas: this.quotas,
+      traffic: this.traffic
+    })
+  }
+
+  create(name: string, partitions = 1): Topic {
+    return create(this.catalog, name, partitions)
+  }
+
+  /** One produce; what becomes of it is noted under its name. */
+  async produce(
+    name: string,
+    who: Principal,
+    records: readonly ProduceRecord[],
+    { topic = 't', producerId = null }: { topic?: string; producerId?: string | null } = {}
+  ): Promise<SubmitOutcome> {
+    const decoder = new ProduceDecoder()
+    const frame = encodeProduceFrame(1, topic, records, producerId)
+    assert.ok(decoder.decode(frame, 9, frame.length))
+    const outcome = this.broker.submitProduce(who, topic, decoder, {
+      onProduced: (_bytes, _start, count) => void this.answers.push(`${name} produced ${count}`),
+      onProduceFailed: error => void this.answers.push(`${name} ${error.code}`)
+    })
+    decoder.release()
+    frame.fill(0)
+    await turn()
+    return outcome
+  }
+
+  async read(name: string, who: Principal, read: Partial<ReadRequest> = {}): Promise<SubmitOutcome> {
+    const outcome = this.broker.submitRead(who, readOf(read), {
+      onReadChunk: (_bytes, start, end, _total, isLast) =>
+        void this.answers.push(`${name} ${end - start} bytes${isLast ? ', last' : ''}`),
+      onReadFailed: error => void this.answers.push(`${name} ${error.code}`)
+    })
+    await turn()
+    return outcome
+  }
+
+  /** What callers were told since the last call. */
+  told(): string[] {
+    return this.answers.splice(0)
+  }
+
+  #engine(): Engine {
+    const append = (given: EngineAppend, caller: AppendCaller): SubmitOutcome => {
+      if (this.isFull) return submitOutcomes.full
+      this.appends.push({ append: given, caller })
+      this.answerAtOnce?.({ append: caller })
+      return submitOutcomes.taken
+    }
+    return {
+      hasOneOwner: () => true,
+      append,
+      appendChecked: (given, caller) => void append(given, caller),
+      read: (read, caller) => {
+        if (this.isFull) return submitOutcomes.full
+        this.reads.push({ read, caller })
+        this.answerAtOnce?.({ read: caller })
+        return submitOutcomes.taken
+      },
+      listProducers: () => Promise.resolve({ positions: [], isWhole: true }),
+      forgetProducers: () => Promise.resolve(),
+      whenRoom: () => undefined,
+      turnSoon: () => undefined,
+      turn: () => undefined,
+      onDelivered: () => undefined,
+      problems: () => [],
+      troubles: () => [],
+      progress: () => null,
+      openTopic: () => Promise.resolve(),
+      configureTopic: () => Promise.resolve(),
+      dropTopic: () => Promise.resolve(),
+      describeTopic: () => Promise.resolve([]),
+      runRetention: () => Promise.resolve(),
+      offsetsAt: () => Promise.resolve([])
+    }
+  }
+}
+
+/** A later turn of the event loop. */
+export const turn = (): Promise<void> => new Promise(resolve => setImmediate(resolve))
+
+function readOf(read: Partial<ReadRequest>): ReadRequest {
+  const from = { topic: 't', partition: 0, offsetHigh: 0, offsetLow: 0 }
+  return { ...from, maxRecords: 100, maxBytes: 1000, format: readFormats.es01, ...read }
+}
