@@ -52,6 +52,7 @@ export class BrokerStage {
   isLow = false
   /** The store refuses. */
   storeFailure: Error | null = null
+  readonly #deliveryHooks: (() => void)[] = []
   /** Answers each append and read by itself, soon. */
   answerAtOnce: ((given: { append?: AppendCaller; read?: EngineReadCaller }) => void) | null = null
 
@@ -122,6 +123,11 @@ export class BrokerStage {
     return outcome
   }
 
+  /** Answers were given: gateways write what they gathered. */
+  delivered(): void {
+    for (const hook of this.#deliveryHooks) hook()
+  }
+
   /** What callers were told since the last call. */
   told(): string[] {
     return this.answers.splice(0)
@@ -149,7 +155,7 @@ export class BrokerStage {
       whenRoom: () => undefined,
       turnSoon: () => undefined,
       turn: () => undefined,
-      onDelivered: () => undefined,
+      onDelivered: hook => void this.#deliveryHooks.push(hook),
       problems: () => [],
       troubles: () => [],
       progress: () => null,
