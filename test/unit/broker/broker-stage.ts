@@ -11,6 +11,8 @@ import { Catalog } from '../../../src/control/catalog.ts'
 import { ChangeTurns } from '../../../src/control/change-turns.ts'
 import { ProducerTable } from '../../../src/control/producer-table.ts'
 import { Quotas } from '../../../src/control/quotas.ts'
+import { BrokerError } from '../../../src/model/errors.ts'
+import type { KeyUseCases } from '../../../src/model/keys.ts'
 import { anonymous, type Principal } from '../../../src/model/principal.ts'
 import { readFormats, submitOutcomes, type ReadRequest, type SubmitOutcome } from '../../../src/model/requests.ts'
 import type { Topic } from '../../../src/model/topic.ts'
@@ -18,6 +20,14 @@ import { encodeProduceFrame, type ProduceRecord } from '../../../src/wire/es01/p
 import { ProduceDecoder } from '../../../src/wire/es01/produce-request.ts'
 import { ManualClock } from '../../support/log-harness.ts'
 import { create, defaults, emptyImage } from '../control/topics.ts'
+
+/** The tests of this folder say themselves who asks. */
+const noKeys: KeyUseCases = {
+  principalOf: () => null,
+  create: () => Promise.reject(new BrokerError('FORBIDDEN')),
+  list: () => [],
+  revoke: () => Promise.reject(new BrokerError('FORBIDDEN'))
+}
 
 /** A key that may do everything with topics, and has these quotas. */
 export function keyWith(
@@ -84,6 +94,7 @@ export class BrokerStage {
       turns: new ChangeTurns(),
       store,
       defaults,
+      keys: noKeys,
       quotas: this.quotas,
       traffic: this.traffic
     })
