@@ -89,8 +89,13 @@ function settle<Field extends SettingField>(
 
 /** `bind = "x" (flag --bind)`: key, value as written, source. */
 function describeCandidate(field: SettingField, candidate: Candidate): string {
-  const written = schema[field].isSecret ? '(secret)' : showRaw(candidate.raw)
+  const written = schema[field].isSecret || isKeySecret(candidate.raw) ? '(secret)' : showRaw(candidate.raw)
   return `${tomlKeyOf(field)} = ${written} (${showSource(candidate.source)})`
+}
+
+/** The secret of an API key that was put where a setting is read from, such as MILLRACE_AUTH: it is not repeated. */
+function isKeySecret(raw: RawValue): boolean {
+  return typeof raw === 'string' && raw.startsWith('esk_')
 }
 
 function showRaw(raw: RawValue): string {

@@ -138,7 +138,7 @@ test('a fault of the configuration ends with code 2', async t => {
     ['a value out of range', ['--max-record-bytes', '33554433'], /max.record.bytes.*33554433.*32 MiB/],
     ['an open address without authentication', ['--bind', '0.0.0.0:0'], /0\.0\.0\.0:0.*--allow-remote-unauthenticated/],
     ['one TLS file without the other', ['--tls-cert', 'cert.pem'], /tls.cert/],
-    ['a feature that comes later', ['--auth', 'required'], /auth.*required/],
+    ['a feature that comes later', ['--raft-node-id', '1'], /raft.node.id.*not available/],
     ['a configuration file that is no TOML', ['--config', file], /broken\.toml/],
     ['a configuration file that is not there', ['--config', join(folder, 'none.toml')], /none\.toml/]
   ]

@@ -10,11 +10,20 @@
  */
 import { BrokerError } from '../../model/errors.ts'
 import type { KeyUseCases } from '../../model/keys.ts'
-import type { Principal } from '../../model/principal.ts'
+import { anonymous, type Principal } from '../../model/principal.ts'
 import type { RequestHead } from './engine.ts'
 
 /** As it stands, with one space. */
 const SCHEME = 'Bearer '
+
+/** Who sends no key where none is needed: may look at nothing that needs one. */
+const nobody: Principal = {
+  ...anonymous,
+  keyId: 'nobody',
+  isAdmin: false,
+  mayRead: () => false,
+  mayWrite: () => false
+}
 
 /** The headers that name a key. */
 export type Credentials = Pick<RequestHead, 'authorization' | 'apiKey'>
@@ -25,6 +34,16 @@ export function authenticate(head: Credentials, keys: Pick<KeyUseCases, 'princip
   if (who === null) throw refused('the secret is that of no key')
   if (who.isRevoked) throw new BrokerError('KEY_REVOKED')
   return who
+}
+
+/** The same where no key is needed: without a right one it is nobody. */
+export function identify(head: Credentials, keys: Pick<KeyUseCases, 'principalOf'>): Principal {
+  try {
+    return authenticate(head, keys)
+  } catch (error) {
+    if (error instanceof BrokerError) return nobody
+    throw error
+  }
 }
 
 /** @throws BrokerError UNAUTHENTICATED */

@@ -16,7 +16,7 @@ import { ProduceResultsWriter } from '../../wire/json/produce-results.ts'
 import { ProduceScanner } from '../../wire/json/produce-scanner.ts'
 import { splitAddress } from '../shared/address.ts'
 import { HostGuard } from '../shared/host-guard.ts'
-import { authenticate } from './authenticate.ts'
+import { authenticate, identify } from './authenticate.ts'
 import { answerBytesOf } from './consume-exchange.ts'
 import type { BodySink, HttpEngine, Reply, RequestHandler, RequestHead } from './engine.ts'
 import { Exchange } from './exchange.ts'
@@ -161,7 +161,7 @@ class Dispatcher {
     const match = this.#router.match(method, path)
     const isHealth = match.kind === 'route' && match.route.isHealth
     // Before anything is said of routes, bodies and queries (spec 1.9).
-    if (this.#needsKey && !isHealth) exchange.who = authenticate(exchange.head, this.#services.broker.keys)
+    if (this.#needsKey) exchange.who = (isHealth ? identify : authenticate)(exchange.head, this.#services.broker.keys)
     if (this.isStopping) throw new BrokerError('STOPPING')
     if (!this.hasStarted && !isHealth) {
       const { ready, message } = this.#services.broker.readiness()

@@ -58,6 +58,8 @@ export interface Told {
 export interface FakeBroker {
   readonly url: string
   readonly asked: readonly Asked[]
+  /** The header of each of them. */
+  readonly authorizations: readonly (string | undefined)[]
 }
 
 async function bodyOf(request: IncomingMessage): Promise<string> {
@@ -69,10 +71,12 @@ async function bodyOf(request: IncomingMessage): Promise<string> {
 /** An HTTP server on a free port that answers by `answer`; null closes the connection without one. */
 export async function startFakeBroker(t: TestContext, answer: (asked: Asked) => Told | null): Promise<FakeBroker> {
   const asked: Asked[] = []
+  const authorizations: (string | undefined)[] = []
   const server = createServer((request, response) => {
     void bodyOf(request).then(body => {
       const { method = '', url = '', headers } = request
       const question = { method, url, contentType: headers['content-type'], body }
+      authorizations.push(headers.authorization)
       asked.push(question)
       const told = answer(question)
       if (told === null) return request.socket.destroy()
@@ -84,7 +88,7 @@ export async function startFakeBroker(t: TestContext, answer: (asked: Asked) => 
   t.after(() => new Promise(resolve => server.close(resolve)))
   const address = server.address()
   if (address === null || typeof address === 'string') throw new Error('no port')
-  return { url: `http://127.0.0.1:${address.port}`, asked }
+  return { url: `http://127.0.0.1:${address.port}`, asked, authorizations }
 }
 
 /** A port of this machine on which nobody listens. */

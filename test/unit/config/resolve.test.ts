@@ -106,9 +106,14 @@ test('zero fetch records and zero connections count as one, less than zero is re
   assert.equal(faultsOf({ flags: { '--max-fetch-records': '-1' } }).length, 1)
 })
 
+test('the secret of a key in the place of a setting is not repeated', () => {
+  const faults = faultsOf({ env: { MILLRACE_AUTH: 'esk_secret' } })
+  assert.equal(faults.length, 1)
+  assert.match(faults[0] ?? '', /auth = \(secret\) \(env MILLRACE_AUTH\)/)
+})
+
 test('a feature of a later version refuses to start and names its flag', () => {
   const later = {
-    '--auth': 'required',
     '--cors-origin': 'https://app.example',
     '--raft-node-id': '1',
     '--raft-bind': '127.0.0.1:9002',
@@ -121,6 +126,7 @@ test('a feature of a later version refuses to start and names its flag', () => {
   }
   assert.equal(faultsOf({ flags: { '--tls-cert': 'a.pem', '--tls-key': 'b.pem' } }).length, 2)
   assert.equal(resolved({ flags: { '--auth': 'disabled' } }).auth, 'disabled')
+  assert.equal(resolved({ flags: { '--auth': 'required' } }).auth, 'required')
 })
 
 test('segments, retention, compaction and settling can be timed and bounded', () => {

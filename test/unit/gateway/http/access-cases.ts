@@ -64,6 +64,19 @@ export function accessCases(engine: EngineName): void {
     assertError(await send('POST', '/healthz', undefined, key), 405, 'METHOD_NOT_ALLOWED', /./)
   })
 
+  test('what is wrong with the broker is told to administrators; to others, that something is', async t => {
+    const { send, broker } = await startGuarded(t, engine)
+    broker.wrong.push("compaction leaves out 'secret'/0", 'a disk is full')
+    Object.assign(broker.keys.add('boss', 't'), { isAdmin: true })
+    const told = async (headers: Record<string, string>): Promise<string> =>
+      (await send('GET', '/healthz', undefined, headers)).text
+    const hidden = `"troubles":["2 of them: an administrator's key shows which"]`
+    for (const headers of [{}, { authorization: 'Bearer good' }, { authorization: 'Bearer bad' }]) {
+      assert.match(await told(headers as Record<string, string>), new RegExp(hidden.replaceAll('[', '\\[')))
+    }
+    assert.match(await told({ authorization: 'Bearer boss' }), /compaction leaves out 'secret'\/0","a disk is full"/)
+  })
+
   test('the key is looked at before the body, and the body before the grant', async t => {
     const { send, broker } = await startGuarded(t, engine)
     const broken = '{"name":'
@@ -110,6 +123,23 @@ export function accessCases(engine: EngineName): void {
     broker.flush()
     assertError(await read, 401, 'KEY_REVOKED', /^key revoked$/)
     await waitFor(() => replyBudget.usedBytes === 0, 'the reply bytes to be given back')
+  })
+
+  test('what waits for room in the rings is refused when it is tried again', async t => {
+    const { send, broker, requestBudget, replyBudget } = await startGuarded(t, engine)
+    const key = broker.keys.add('soon', 't')
+    const headers = { authorization: 'Bearer soon' }
+    broker.areRingsFull = true
+    const waiting = [
+      send('POST', '/topics/t/produce', one, headers),
+      send('GET', '/topics/t/consume?partition=0&offset=0', undefined, headers)
+    ]
+    await waitFor(() => broker.roomWaiterCount === 2, 'both to wait')
+    key.isRevoked = true
+    broker.makeRoom()
+    for (const answer of await Promise.all(waiting)) assertError(answer, 401, 'KEY_REVOKED', /^key revoked$/)
+    assert.deepEqual(broker.recordsOf('t', 0), [])
+    await waitFor(() => requestBudget.usedBytes + replyBudget.usedBytes === 0, 'all bytes to be given back')
   })
 
   test('an answer that has begun when its key is revoked is cut off', async t => {

@@ -2,6 +2,7 @@
  * A broker in memory for tests of the HTTP gateway: enough of the semantics to check what goes in and comes out, and
  * switches for what a test wants to happen. Answers come on a later turn of the loop, never inside a submit.
  */
+import { authorise, denialOf } from '../../../../src/model/access.ts'
 import { BrokerError } from '../../../../src/model/errors.ts'
 import type { Principal } from '../../../../src/model/principal.ts'
 import { limits } from '../../../../src/model/limits.ts'
@@ -198,8 +199,11 @@ export class FakeBroker implements Broker {
     return this.producers
   }
 
+  /** What it says is wrong. */
+  readonly wrong: string[] = []
+
   troubles(): string[] {
-    return []
+    return this.wrong
   }
 
   runRetention(_who: Principal): Promise<void> {
@@ -239,10 +243,11 @@ export class FakeBroker implements Broker {
     return stored
   }
 
-  submitProduce(_who: Principal, topic: string, records: RecordSource, caller: ProduceCaller): SubmitOutcome {
+  submitProduce(who: Principal, topic: string, records: RecordSource, caller: ProduceCaller): SubmitOutcome {
     if (this.bug !== null) throw this.bug
     if (this.areRingsFull) return submitOutcomes.full
     try {
+      authorise(who, 'produce', topic)
       if (this.produceFailure !== null) throw this.produceFailure
       const { partitions } = this.#check(topic, records)
       const { count } = records
@@ -270,11 +275,11 @@ export class FakeBroker implements Broker {
     return submitOutcomes.taken
   }
 
-  submitRead(_who: Principal, read: ReadRequest, caller: ReadCaller): SubmitOutcome {
+  submitRead(who: Principal, read: ReadRequest, caller: ReadCaller): SubmitOutcome {
     if (this.bug !== null) throw this.bug
     if (this.areRingsFull) return submitOutcomes.full
+    const failure = this.readFailure ?? denialOf(who, 'consume', read.topic)
     this.reads.push(read)
-    const failure = this.readFailure
     this.#answer(() => {
       if (failure !== null && this.cannedAnswer === null) {
         caller.onReadFailed(failure)
