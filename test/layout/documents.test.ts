@@ -4,6 +4,7 @@ import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { test } from 'node:test'
 import { routes } from '../../src/gateway/http/routes.ts'
+import { operations } from '../../src/model/access.ts'
 import { errorTable } from '../../src/model/errors.ts'
 import { runMillrace } from '../support/broker.ts'
 import { listFiles, readText, repository } from '../support/repository.ts'
@@ -13,6 +14,14 @@ test('docs/protocols.md lists every route, and none that is not served', () => {
     match => `${match[1]} ${match[2]}`
   )
   assert.deepEqual(documented.sort(), routes.map(({ method, pattern }) => `${method} ${pattern}`).sort())
+})
+
+test('docs/protocols.md says of every route what it takes of a key', () => {
+  const rows = [...readText('docs/protocols.md').matchAll(/^\| (GET|POST|PUT|DELETE) \| `([^`]+)` \| ([a-z]+) \|/gm)]
+  const documented = new Map(rows.map(([, method, pattern, need]) => [`${method} ${pattern}`, need]))
+  for (const { method, pattern, operation } of routes) {
+    assert.equal(documented.get(`${method} ${pattern}`), operations[operation], `${method} ${pattern}`)
+  }
 })
 
 test('docs/protocols.md names no error that does not exist', () => {
