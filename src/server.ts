@@ -15,8 +15,10 @@ import { ProducerCommands } from './broker/producer-commands.ts'
 import { TombstoneKeeper } from './broker/tombstones.ts'
 import { Traffic } from './broker/traffic.ts'
 import { openKeys } from './composition/access.ts'
-import { listen, type Undo } from './composition/listeners.ts'
+import { listen, openCertificates, type Undo } from './composition/listeners.ts'
+import { judgeBinds } from './composition/open-bind.ts'
 import { buildShards, placeShards } from './composition/shards.ts'
+import { dumpState } from './composition/state-dump.ts'
 import { buildUpkeep } from './composition/upkeep.ts'
 import { budgetBytes, reserveBytes } from './config/auto-sizes.ts'
 import { measureMachine } from './config/machine.ts'
@@ -28,6 +30,8 @@ import { Quotas } from './control/quotas.ts'
 import type { TopicDefaults } from './control/topic-decisions.ts'
 import { FreeSpace } from './disk/free-space.ts'
 import type { Es01Gateway } from './gateway/es01/gateway.ts'
+import type { Certificates } from './gateway/shared/certificates.ts'
+import type { HttpGateway } from './gateway/http/gateway.ts'
 import { limits } from './model/limits.ts'
 import type { ShardSet } from './shards/shard-set.ts'
 import { openStore } from './store/store-client.ts'
@@ -48,6 +52,15 @@ export interface RunningServer {
   readonly shardSet: ShardSet
   readonly es01: Es01Gateway | null
   readonly traffic: Traffic
+  /** null: without TLS. */
+  readonly tls: Certificates | null
+  /**
+   * Takes what can change while it runs (config/reload.ts), and reads the certificate anew.
+   * @returns why the certificate was not taken; null: it was, or there is none.
+   */
+  reload(settings: Settings): string | null
+  /** What it is doing, for the log. */
+  describeState(): Promise<Record<string, unknown>>
   /** Answers what is in progress, seals the logs, gives the directory back. @returns what the shards did, in sum, for the log. */
   stop(): Promise<ShardCounters>
 }
@@ -62,10 +75,10 @@ const GATEWAY_STOP_SHARE = 0.75
  * Starts a broker. @returns when it accepts traffic on every listener.
  * @throws Error with one line for the person who started it.
  */
-export async function startServer(settings: Settings, logger: Logger): Promise<RunningServer> {
+export async function startServer(given: Settings, logger: Logger): Promise<RunningServer> {
   const undo: Undo[] = []
   try {
-    return await build(settings, logger, undo)
+    return await build(await judgeBinds(given), logger, undo)
   } catch (error) {
     for (const step of undo.reverse()) {
       await step().catch((failure: unknown) =>
@@ -79,6 +92,7 @@ export async function startServer(settings: Settings, logger: Logger): Promise<R
 async function build(settings: Settings, logger: Logger, undo: Undo[]): Promise<RunningServer> {
   const stopCollecting = collectWhenIdle()
   undo.push(() => Promise.resolve(stopCollecting()))
+  const certificates = openCertificates(settings, logger, undo)
   const storage = await openStorage(settings, logger, undo)
   const { store, catalog, table, placement, shards, engine, space, upkeep, tombstones } = storage
   const keys = await openKeys({ settings, store, dataDir: storage.dataDir, logger })
@@ -91,13 +105,15 @@ async function build(settings: Settings, logger: Logger, undo: Undo[]): Promise<
   const { compaction, tiering } = upkeep
   const upkeeps = { compaction, tiering, tombstones, space }
   const metering = { quotas: new Quotas(systemClock), traffic: new Traffic() }
-  const parts = { ...topicParts, ...upkeeps, ...metering, idempotent, producers, keys, preparation: placement }
+  const access = { keys, certificates }
+  const parts = { ...topicParts, ...upkeeps, ...metering, ...access, idempotent, producers, preparation: placement }
   const broker = new LocalBroker({ ...settings, ...parts })
 
   const started = placement.prepare().then(() => shards.start())
   // Its failure is met below; until then it must not count as unhandled.
   started.catch(() => undefined)
-  const { http, es01, background, httpAddress, binaryAddress } = await listen(settings, logger, broker, undo)
+  const listening = await listen({ settings, logger, broker, certificates }, undo)
+  const { http, es01, background, httpAddress, binaryAddress } = listening
   logger.info({ httpAddress, binaryAddress }, 'listening; shards are starting')
   await started
   const stopSweeping = await keepProducers(producers, logger)
@@ -106,6 +122,7 @@ async function build(settings: Settings, logger: Logger, undo: Undo[]): Promise<
   tiering.start()
   tombstones.start()
   http.markStarted()
+  certificates?.watch()
 
   return {
     httpAddress,
@@ -118,8 +135,12 @@ async function build(settings: Settings, logger: Logger, undo: Undo[]): Promise<
     shardSet: shards,
     es01,
     traffic: metering.traffic,
+    tls: certificates,
+    reload: next => reload(next, http, certificates),
+    describeState: () => dumpState({ ...listening, shards, broker }),
     async stop() {
       broker.beginStop()
+      certificates?.stop()
       space.stop()
       stopCollecting()
       const deadlineMs = settings.shutdownTimeoutMs * GATEWAY_STOP_SHARE
@@ -133,6 +154,12 @@ async function build(settings: Settings, logger: Logger, undo: Undo[]): Promise<
       return sumCounters(links.map(link => link.counters))
     }
   }
+}
+
+function reload(next: Settings, http: HttpGateway, certificates: Certificates | null): string | null {
+  http.applyAccess(next)
+  if (certificates === null || next.tlsCert === null || next.tlsKey === null) return null
+  return certificates.reload({ cert: next.tlsCert, key: next.tlsKey })
 }
 
 /** The store, the shards and what keeps their logs in shape; the shards are not started yet. */

@@ -43,6 +43,8 @@ export interface BrokerOptions extends Omit<TopicParts, 'onDeleting'> {
   readonly quotas: Quotas
   /** What went through each topic. */
   readonly traffic: Traffic
+  /** Of the TLS listeners; null: there are none. */
+  readonly certificates: { readonly problem: string | null } | null
   /** What comes before the engine starts. */
   readonly preparation: Preparation
   readonly maxRecordBytes: number
@@ -254,12 +256,14 @@ export class LocalBroker implements Broker {
   }
 
   troubles(): string[] {
-    const { engine, compaction, tiering, space } = this.#options
+    const { engine, compaction, tiering, space, certificates } = this.#options
+    const tlsProblem = certificates?.problem ?? null
     return [
       ...(space.isLow ? ['the disk has less room than its reserve: produce is refused'] : []),
       ...engine.troubles(),
       ...(compaction.problem === null ? [] : [compaction.problem]),
-      ...(tiering.problem === null ? [] : [tiering.problem])
+      ...(tiering.problem === null ? [] : [tiering.problem]),
+      ...(tlsProblem === null ? [] : [tlsProblem])
     ]
   }
 

@@ -3,11 +3,15 @@ import { availableParallelism } from 'node:os'
 import type { BackgroundJobs } from '../background/jobs.ts'
 import { BackgroundPool } from '../background/pool.ts'
 import { ByteBudget } from '../base/byte-budget.ts'
+import { systemClock } from '../base/clock.ts'
 import type { Logger } from '../base/logger.ts'
 import type { LocalBroker } from '../broker/broker.ts'
+import { httpConnectionsMax } from '../config/auto-sizes.ts'
+import { descriptorLimit } from '../config/machine.ts'
 import type { Settings } from '../config/settings.ts'
 import { createEs01Gateway, type Es01Gateway } from '../gateway/es01/gateway.ts'
 import { createHttpGateway, type HttpGateway } from '../gateway/http/gateway.ts'
+import { Certificates } from '../gateway/shared/certificates.ts'
 import { limits } from '../model/limits.ts'
 
 /** What is already running, newest last: taken down in reverse when a later part does not start. */
@@ -17,33 +21,47 @@ export interface Listening {
   readonly http: HttpGateway
   readonly es01: Es01Gateway | null
   readonly background: BackgroundPool<BackgroundJobs>
+  readonly requestBudget: ByteBudget
+  readonly replyBudget: ByteBudget
   readonly httpAddress: string
   readonly binaryAddress: string | null
 }
 
-export async function listen(
-  settings: Settings,
-  logger: Logger,
-  broker: LocalBroker,
-  undo: Undo[]
-): Promise<Listening> {
+/** @returns what the settings name, checked; null: no TLS. @throws Error of one line. */
+export function openCertificates({ tlsCert, tlsKey }: Settings, logger: Logger, undo: Undo[]): Certificates | null {
+  if (tlsCert === null || tlsKey === null) return null
+  const certificates = new Certificates({ files: { cert: tlsCert, key: tlsKey }, logger, clock: systemClock })
+  undo.push(() => Promise.resolve(certificates.stop()))
+  return certificates
+}
+
+export interface ListenParts {
+  readonly settings: Settings
+  readonly logger: Logger
+  readonly broker: LocalBroker
+  readonly certificates: Certificates | null
+}
+
+export async function listen(parts: ListenParts, undo: Undo[]): Promise<Listening> {
+  const { settings, logger } = parts
   const requestBudget = new ByteBudget(settings.requestMemoryBytes)
   const replyBudget = new ByteBudget(settings.replyMemoryBytes)
-  const shared = { broker, settings, logger, requestBudget, replyBudget }
+  const shared = { ...parts, requestBudget, replyBudget }
   const background = buildBackground(logger)
   undo.push(() => background.close())
   const offload = { pool: background, bodyBytesMin: limits.offloadedBodyBytesMin }
-  const http = await createHttpGateway({ ...shared, engine: settings.httpEngine, offload })
+  const connectionsMax = httpConnectionsMax(settings, descriptorLimit())
+  const http = await createHttpGateway({ ...shared, engine: settings.httpEngine, offload, connectionsMax })
   if (http.engineNote !== null)
     logger.warn({ cause: http.engineNote }, 'HTTP runs on node:http: uWebSockets.js did not load')
   const httpAt = await http.listen()
   undo.push(() => http.stop(0))
-  const httpAddress = showAddress(httpAt)
-  if (settings.bindBinary === null) return { http, es01: null, background, httpAddress, binaryAddress: null }
+  const common = { http, background, requestBudget, replyBudget, httpAddress: showAddress(httpAt) }
+  if (settings.bindBinary === null) return { ...common, es01: null, binaryAddress: null }
   const es01 = createEs01Gateway(shared)
   const es01At = await es01.listen()
   undo.push(() => es01.stop(0))
-  return { http, es01, background, httpAddress, binaryAddress: showAddress(es01At) }
+  return { ...common, es01, binaryAddress: showAddress(es01At) }
 }
 
 /** As many threads as there are cores beside the main thread: they compete with the shards only while they have jobs. */

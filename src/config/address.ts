@@ -1,6 +1,6 @@
 /**
  * Listening addresses: `host:port`, parsed, never compared as text. Pure functions of any thread.
- * A host is loopback only if it is a loopback IP or the name `localhost`: `127.evil.example` is neither.
+ * Only an IP is loopback: `127.evil.example` is a name, and what a name means is known only when it is looked up.
  */
 import { isIPv4, isIPv6 } from 'node:net'
 import { bad, good, type Reading } from './parse.ts'
@@ -34,11 +34,24 @@ export function parseAddress(text: string): Reading<Address> {
   return good({ host: plain, port })
 }
 
-/** Whether only this machine can reach that host: 127.0.0.0/8, ::1, either form of both, or `localhost`. */
-export function isLoopbackHost(host: string): boolean {
-  if (host.toLowerCase() === 'localhost') return true
+/** Whether only this machine can reach that IP: 127.0.0.0/8 or ::1, however written. Of a name: false. */
+export function isLoopbackAddress(host: string): boolean {
   if (isIPv4(host)) return host.startsWith('127.')
   if (!isIPv6(host) || host.includes('%')) return false
   const canonical = new URL(`http://[${host}]/`).hostname
   return canonical === '[::1]' || /^\[::ffff:7f[0-9a-f]{2}:[0-9a-f]{1,4}\]$/.test(canonical)
+}
+
+/**
+ * What is wrong with an origin of a web page, in words that follow the key; null: nothing. It must be written exactly as
+ * browsers send it, for it is compared as text.
+ */
+export function originFault(text: string): string | null {
+  if (text === '*') return 'has *: name each origin, or every page of the web could use what its visitor may'
+  if (text === 'null') return 'has null, which every sandboxed page sends: name an origin'
+  const sent = /^https?:/i.test(text) && URL.canParse(text) ? new URL(text).origin : text
+  if (sent !== text) return `has '${text}', which no browser sends: write ${sent}`
+  return /^[a-z][a-z0-9+.-]*:\/\/[^\s/?#@]+$/.test(text)
+    ? null
+    : `has '${text}', which is not an origin: write scheme://host, or scheme://host:port`
 }

@@ -20,6 +20,10 @@ const BUDGET_BYTES_MAX = 3 * GIB
 const BUDGET_SLOTS_PER_SHARD = 4
 const OPEN_FILES_MIN = 64
 const OPEN_FILES_MAX = 4096
+/** For what is neither a data file nor a connection: slots, the store, the threads' own. */
+const OTHER_DESCRIPTORS = 64
+const HTTP_CONNECTIONS_MIN = 16
+const HTTP_CONNECTIONS_MAX = 16_384
 
 /**
  * @returns bytes of journal over all shards before produce is slowed. Never below four slots a shard, also where less
@@ -46,7 +50,16 @@ export function reserveBytes(settings: Settings, journalBudgetBytes: number): nu
  * @returns data files that may be open at once, over all shards.
  */
 export function openFilesMax(settings: Settings, descriptors: number): number {
-  // Half is the connections'; the rest is for slots, the store and HTTP.
+  // Half is the binary connections'; the rest is for HTTP, slots and the store.
   const quarter = Math.floor(descriptors / 4)
   return settings.maxOpenFiles ?? Math.min(OPEN_FILES_MAX, Math.max(OPEN_FILES_MIN, quarter))
+}
+
+/**
+ * @param descriptors soft limit of file descriptors of the process; Infinity for none.
+ * @returns HTTP connections at once: a process without a free descriptor could not even turn one away.
+ */
+export function httpConnectionsMax(settings: Settings, descriptors: number): number {
+  const quarter = Math.floor(descriptors / 4) - OTHER_DESCRIPTORS
+  return settings.httpMaxConnections ?? Math.min(HTTP_CONNECTIONS_MAX, Math.max(HTTP_CONNECTIONS_MIN, quarter))
 }

@@ -1,8 +1,9 @@
 /**
  * What must hold between settings. Pure. A field whose own value is at fault is absent here and is not judged again.
  */
+import { isIP } from 'node:net'
 import { frameLengthMax, limits } from '../model/limits.ts'
-import { isLoopbackHost, parseAddress } from './address.ts'
+import { isLoopbackAddress, parseAddress } from './address.ts'
 import { showBytes } from './parse.ts'
 import { schema } from './schema.ts'
 import type { SettingField } from './setting-spec.ts'
@@ -25,8 +26,14 @@ function checkTls({ tlsCert, tlsKey }: Partial<Settings>): string[] {
   return [`${given} is set without ${missing}: TLS needs both files`]
 }
 
+/** The end of the line that refuses an open door: the three ways out. */
+export const openBindAdvice =
+  'can be reached from other machines while auth is disabled: bind a loopback address such as 127.0.0.1, ' +
+  'ask for keys with --auth required, or accept the risk with --allow-remote-unauthenticated'
+
 /**
- * Without authentication everyone who reaches the port is an administrator.
+ * Without authentication everyone who reaches the port is an administrator. A host name is judged when the broker
+ * starts, by what it resolves to.
  *
  * | auth     | host     | --allow-remote-unauthenticated | start |
  * |----------|----------|--------------------------------|-------|
@@ -41,11 +48,8 @@ function checkOpenBind(values: Partial<Settings>): string[] {
   for (const field of ['bind', 'bindBinary'] as const) {
     const value = values[field]
     const parsed = value === null || value === undefined ? null : parseAddress(value)
-    if (parsed === null || !parsed.ok || isLoopbackHost(parsed.value.host)) continue
-    faults.push(
-      `${schema[field].flag} ${value} can be reached from other machines while auth is disabled: bind a loopback address ` +
-        'such as 127.0.0.1, or accept the risk with --allow-remote-unauthenticated'
-    )
+    if (parsed === null || !parsed.ok || isIP(parsed.value.host) === 0 || isLoopbackAddress(parsed.value.host)) continue
+    faults.push(`${schema[field].flag} ${value} ${openBindAdvice}`)
   }
   return faults
 }

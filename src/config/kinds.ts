@@ -141,8 +141,15 @@ export function address(): Kind<string> {
   }
 }
 
-/** Several texts: a repeated flag, a comma-separated environment variable, a TOML array or one string. */
-export function list(placeholder: string, allowed: string): Kind<readonly string[]> {
+/**
+ * Several texts: a repeated flag, a comma-separated environment variable, a TOML array or one string.
+ * @param faultOf what is wrong with one of them, in words that follow the key; null: nothing.
+ */
+export function list(
+  placeholder: string,
+  allowed: string,
+  faultOf: (word: string) => string | null = () => null
+): Kind<readonly string[]> {
   return {
     name: 'list',
     placeholder,
@@ -157,7 +164,9 @@ export function list(placeholder: string, allowed: string): Kind<readonly string
         if (typeof item !== 'string') return bad('is not a list of strings')
         words.push(...item.split(',').map(word => word.trim()))
       }
-      return words.includes('') ? bad('has an empty item') : good(words)
+      if (words.includes('')) return bad('has an empty item')
+      const fault = words.map(faultOf).find(problem => problem !== null)
+      return fault === undefined || fault === null ? good(words) : bad(fault)
     },
     show: words => (words.length === 0 ? 'none' : words.join(', '))
   }

@@ -3,6 +3,7 @@
  * Settings. Everything that names a setting is made from it: parsing, --help, `config explain`; the shipped
  * config/millrace.toml and docs/configuration.md are tested against it. Data only; main thread and CLI.
  */
+import { originFault } from './address.ts'
 import { address, bytes, choice, duration, integer, list, optional, text, toggle } from './kinds.ts'
 import { coldStorageSettings, journalSettings, logSettings } from './log-settings.ts'
 import {
@@ -66,24 +67,21 @@ const listening = {
     group: 'Listening and access',
     kind: optional(text('<path>', 'a PEM file; together with --tls-key'), 'none'),
     fallback: null,
-    text: 'Certificate chain for HTTPS and for TLS on the binary listener',
-    later: true
+    text: 'Certificate chain for HTTPS and for TLS on the binary listener; read anew when it changes'
   },
   tlsKey: {
     flag: '--tls-key',
     group: 'Listening and access',
     kind: optional(text('<path>', 'a PEM file; together with --tls-cert'), 'none'),
     fallback: null,
-    text: 'Private key that belongs to the certificate',
-    later: true
+    text: 'Private key that belongs to the certificate, not encrypted; read anew when it changes'
   },
   corsOrigin: {
     flag: '--cors-origin',
     group: 'Listening and access',
-    kind: list('<origin>', 'an origin such as https://app.example'),
+    kind: list('<origin>', 'an origin such as https://app.example, not *', originFault),
     fallback: [],
-    text: 'Origin whose pages may call the HTTP API',
-    later: true
+    text: 'Origin whose pages may call the HTTP API'
   },
   httpEngine: {
     flag: '--http-engine',
@@ -136,6 +134,13 @@ const limit = {
     kind: duration({ min: 10, max: 20 * DAY_MS }),
     fallback: 600 * SECOND_MS,
     text: 'A binary connection that sends nothing for that long is closed'
+  },
+  httpMaxConnections: {
+    flag: '--http-max-connections',
+    group: 'Limits',
+    kind: optional(integer({ min: 1, max: 1_000_000 }, 'connections'), 'auto'),
+    fallback: null,
+    text: 'HTTP connections held at once; auto is 64 below a quarter of the file descriptors of the process, 16 to 16384'
   },
   maxOpenFiles: {
     flag: '--max-open-files',

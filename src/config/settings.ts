@@ -59,6 +59,8 @@ export interface Settings {
   readonly binaryMaxConnectionsPerIp: number
   readonly binaryIdleTimeoutMs: number
   readonly shutdownTimeoutMs: number
+  /** HTTP connections at once. null: what httpConnectionsMax of auto-sizes.ts gives. */
+  readonly httpMaxConnections: number | null
   /** Data files open at once, over all shards. null: what openFilesMax of auto-sizes.ts gives. */
   readonly maxOpenFiles: number | null
 

@@ -177,6 +177,13 @@ export const errorTable = {
     'there are {limit} keys that work, as many as there may be: revoke one that is not used any more',
     { kafka: 44 }
   ),
+  BODY_TIMEOUT: spec(
+    316,
+    408,
+    'bad request',
+    'the request body came too slowly: {received} bytes in {seconds} s, at least {limit} bytes a second are asked for; nothing was written',
+    { kafka: 7, retry: 'same' }
+  ),
 
   FRAME_INVALID: spec(601, 400, 'decode', '{problem}', { kafka: 42 }),
 

@@ -63,6 +63,10 @@ export const limits = {
   helloTimeoutMs: 10_000,
   /** From the length of an ES01 frame to its last byte: the largest one at half a MiB a second. */
   frameTimeoutMs: 30_000,
+  /** While request memory is short, an ES01 frame that came in part must bring this much a second, over stalledReaderMs. */
+  shortFrameBytesPerSecond: 16 * 1024,
+  /** The ES01 connections of one client address may hold this part of the request memory, or one largest frame. */
+  addressRequestShare: 2,
   /** For an ES01 client to take one write, of about 256 KiB. */
   binaryWriteTimeoutMs: 30_000,
   /** For an ES01 client to close too after our end, so that bytes on their way do not reset the answers. */
@@ -82,6 +86,10 @@ export const limits = {
   jsonDepthMax: 512,
   /** Bytes of one reply chunk in a reply ring. */
   replyChunkBytes: 256 * 1024,
+  /** Between two looks at the files of the TLS certificate: a change counts once two looks in a row have seen it. */
+  certificateLookMs: 2_000,
+  /** From accepting a TLS connection to the end of its handshake. */
+  tlsHandshakeMs: 10_000,
   /** Headers of an HTTP request, all together. */
   httpHeaderBytesMax: 16 * 1024,
   /** Body of a request that creates or changes a topic: it is parsed whole on the main thread, where 64 KiB cost 1 ms. */
@@ -92,6 +100,11 @@ export const limits = {
   waitingRequestsMax: 10_000,
   /** Questions for offsets that one shard works on or that wait there: a search by time reads the disk, and they go one by one. */
   offsetQuestionsMax: 10_000,
+  /** From the first byte of an HTTP request, or the accepting of its connection, to the end of its headers. */
+  httpHeadersMs: 10_000,
+  /** An HTTP body must bring this much a second, looked at over the time below or, while request memory is short, over stalledReaderMs. */
+  httpBodyBytesPerSecond: 16 * 1024,
+  httpBodyWindowMs: 10_000,
   /** An HTTP connection without a request is closed after this. Fixed in uWebSockets.js; the other engine follows it. */
   httpIdleTimeoutMs: 10_000,
   /** An HTTP client that takes nothing of its answer for this long is cut off. Fixed in uWebSockets.js likewise. */
@@ -103,6 +116,9 @@ export const limits = {
   stalledReaderMs: 2_000,
   /** An HTTP produce body from this size on is scanned off the main thread: there the hand-over costs as much as the scan (0.2 ms). */
   offloadedBodyBytesMin: 256 * 1024,
+  /** Shards that a state dump tells of, and how long it waits for their threads: one log line, whatever the machine. */
+  dumpedShards: 64,
+  dumpWaitMs: 1_000,
   /** Jobs of the background pool that run or wait. */
   backgroundJobsMax: 64,
   /**

@@ -143,6 +143,9 @@ export class ShardLink {
     })
   }
 
+  /** What V8 says of the thread's heap, as soon as that thread runs a line of code. */
+  readonly heap = () => this.#worker.getHeapStatistics()
+
   get counters(): ShardCounters {
     return readCounters(this.#rings.counters)
   }

@@ -26,8 +26,11 @@ export interface HostedConnection {
   drop(reason: CloseReason): void
   /** Closes at once, for no fault of the client. */
   abandon(): void
-  /** Closes the connection if a deadline has passed. @param isMemoryShort unread answers may stay for less time. */
-  checkDeadlines(nowMs: number, isMemoryShort: boolean): void
+  /**
+   * Closes the connection if a deadline has passed.
+   * @param isShort of which memory: unread answers, and frames that come in part, may then stay for less time.
+   */
+  checkDeadlines(nowMs: number, isShort: { readonly replies: boolean; readonly requests: boolean }): void
 }
 
 export interface ConnectionHost {

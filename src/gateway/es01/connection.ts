@@ -38,6 +38,7 @@ import type { BufferPool } from './buffer-pool.ts'
 import type { ConnectionHost, HostedConnection } from './connection-host.ts'
 import { Outbox } from './outbox.ts'
 import type { CloseReason } from './probe.ts'
+import type { ReceiveBudget } from './receive-buffer.ts'
 import { ReceiveBuffer } from './receive-buffer.ts'
 import { ReplyShare } from './reply-share.ts'
 import type { FrameOutcome } from './requests.ts'
@@ -72,17 +73,20 @@ export class Es01Connection implements AnswerSink, ByteTaker, HostedConnection {
   #hasPrefix = false
   /** Monotonic time at which the hello, the frame, or the silence began, or the linger ends. */
   #sinceMs: number
+  /** Since when it was watched how the frame in front comes on, and what was there of it then. */
+  #progress: { readonly sinceMs: number; readonly bytes: number } | null = null
   /** Waits for room or bytes: asked once, not once per attempt. */
   #isWaiting = false
   readonly #wake: () => void
 
-  constructor(host: ConnectionHost, accepted: Socket, remoteAddress: string) {
+  /** @param memory what the requests of this client may hold. */
+  constructor(host: ConnectionHost, accepted: Socket, remoteAddress: string, memory: ReceiveBudget) {
     this.#host = host
     this.remoteAddress = remoteAddress
     this.replies = new ReplyShare(host.replyBudget, host.replyShareBytes)
     this.pool = host.pool
     this.#sinceMs = host.clock.monotonicMs()
-    this.#receive = new ReceiveBuffer(host.receive)
+    this.#receive = new ReceiveBuffer(host.receive, memory)
     this.#wake = () => {
       this.#isWaiting = false
       host.wake(this)
@@ -167,11 +171,11 @@ export class Es01Connection implements AnswerSink, ByteTaker, HostedConnection {
     this.#socket.destroy()
   }
 
-  checkDeadlines(nowMs: number, isMemoryShort: boolean): void {
+  checkDeadlines(nowMs: number, isShort: { readonly replies: boolean; readonly requests: boolean }): void {
     const { timeouts } = this.#host
     const elapsedMs = nowMs - this.#sinceMs
     const { writingSinceMs } = this.outbox
-    const writeMs = isMemoryShort ? Math.min(timeouts.writeMs, timeouts.stalledMs) : timeouts.writeMs
+    const writeMs = isShort.replies ? Math.min(timeouts.writeMs, timeouts.stalledMs) : timeouts.writeMs
     if (writingSinceMs >= 0 && nowMs - writingSinceMs > writeMs) return this.drop('slowReader')
     if (this.#state === 'lingering' && elapsedMs > timeouts.lingerMs) return this.abandon()
     if (this.#isPaused || !this.#isTaking()) return
@@ -179,9 +183,22 @@ export class Es01Connection implements AnswerSink, ByteTaker, HostedConnection {
       if (elapsedMs > timeouts.helloMs) this.drop('helloTimeout')
     } else if (this.#hasPrefix) {
       if (elapsedMs > timeouts.bodyMs) this.drop('bodyTimeout')
+      else if (this.#receive.ownBytes > 0 && isShort.requests) this.#checkProgress(nowMs)
+      else this.#progress = null
     } else if (elapsedMs > timeouts.idleMs && this.#inFlight === 0 && this.outbox.unsentBytes === 0) {
       this.drop('idleTimeout')
     }
+  }
+
+  /** Others wait for the memory of a frame in part: it must come on. */
+  #checkProgress(nowMs: number): void {
+    const { pendingBytes } = this.#receive
+    this.#progress ??= { sinceMs: nowMs, bytes: pendingBytes }
+    const elapsedMs = nowMs - this.#progress.sinceMs
+    if (elapsedMs <= this.#host.timeouts.stalledMs) return
+    const least = (elapsedMs * limits.shortFrameBytesPerSecond) / 1000
+    if (pendingBytes - this.#progress.bytes < least) this.drop('memory')
+    else this.#progress = null
   }
 
   #isTaking(): boolean {
@@ -224,6 +241,7 @@ export class Es01Connection implements AnswerSink, ByteTaker, HostedConnection {
       receive.start += receive.expectedBytes
       receive.shownBytes = receive.expectedBytes
       this.#hasPrefix = false
+      this.#progress = null
     }
   }
 

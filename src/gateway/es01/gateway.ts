@@ -15,7 +15,10 @@ import type { Logger } from '../../base/logger.ts'
 import { frameLengthMax, limits } from '../../model/limits.ts'
 import type { Broker } from '../../model/requests.ts'
 import { splitAddress } from '../shared/address.ts'
-import { isReplyMemoryShort } from '../shared/reply-memory.ts'
+import type { ByteShare } from '../shared/byte-share.ts'
+import type { Certificates } from '../shared/certificates.ts'
+import { isMemoryShort } from '../shared/memory-short.ts'
+import { ClientAddresses } from './addresses.ts'
 import { BufferPool } from './buffer-pool.ts'
 import type { ConnectionHost, HostedConnection } from './connection-host.ts'
 import { Es01Connection } from './connection.ts'
@@ -25,6 +28,7 @@ import type { CloseReason, Es01Probe } from './probe.ts'
 import { createProbe } from './probe.ts'
 import { createReceiveShared } from './receive-buffer.ts'
 import { RequestReader } from './requests.ts'
+import { SecureDoor } from './secure-door.ts'
 import type { Es01Settings, Es01Timeouts } from './settings.ts'
 import { timeoutsOf } from './settings.ts'
 
@@ -45,6 +49,8 @@ export interface Es01GatewayOptions {
   readonly clock?: Clock
   /** Connections in all. Default: by the file descriptors of this process. */
   readonly connectionsMax?: number
+  /** Left out or null: without TLS. */
+  readonly certificates?: Certificates | null
 }
 
 export interface Es01Gateway {
@@ -56,6 +62,8 @@ export interface Es01Gateway {
    */
   stop(deadlineMs: number): Promise<void>
   readonly connectionCount: number
+  /** Connections whose TLS handshake is not done; they count as connections against every limit. */
+  readonly handshakeCount: number
   /** Of the open connections: how many read straight into the gateway's memory. */
   readonly directCount: number
   /** Bytes that were moved between receive buffers because their frame came in parts. */
@@ -66,6 +74,12 @@ export interface Es01Gateway {
 /** Builds the gateway. Nothing listens until `listen`. */
 export function createEs01Gateway(options: Es01GatewayOptions): Es01Gateway {
   return new Listener(options)
+}
+
+/** An accepted socket in its handshake: whose it is, and the memory of that address. */
+interface Guest {
+  readonly remoteAddress: string
+  readonly memory: ByteShare
 }
 
 class Listener implements Es01Gateway, ConnectionHost {
@@ -82,10 +96,13 @@ class Listener implements Es01Gateway, ConnectionHost {
   readonly doorkeeper: Doorkeeper
   readonly #broker: Broker
   readonly #settings: Es01Settings
+  readonly #requestBudget: ByteBudget
   readonly #connectionsMax: number
   readonly #server: Server
   readonly #connections = new Set<HostedConnection>()
-  readonly #countByAddress = new Map<string, number>()
+  readonly #addresses: ClientAddresses
+  /** null: without TLS. */
+  readonly #door: SecureDoor<Guest> | null
   #dirty: HostedConnection[] = []
   #woken = new Set<HostedConnection>()
   #hasFlushDue = false
@@ -98,7 +115,7 @@ class Listener implements Es01Gateway, ConnectionHost {
   #onEmpty: (() => void) | null = null
 
   constructor(options: Es01GatewayOptions) {
-    const { broker, settings, replyBudget } = options
+    const { broker, settings, replyBudget, requestBudget } = options
     this.#broker = broker
     this.#settings = settings
     this.logger = options.logger
@@ -106,18 +123,42 @@ class Listener implements Es01Gateway, ConnectionHost {
     this.timeouts = timeoutsOf(settings, options.timeouts ?? {})
     this.frameLengthMax = frameLengthMax(settings.maxRecordBytes)
     this.replyBudget = replyBudget
-    this.receive = createReceiveShared(this.pool, options.requestBudget)
+    this.#requestBudget = requestBudget
+    this.receive = createReceiveShared(this.pool, requestBudget)
+    const largestBytes = this.frameLengthMax + limits.frameSurplusBytes
+    const memoryShare = Math.max(largestBytes, requestBudget.limitBytes / limits.addressRequestShare)
+    this.#addresses = new ClientAddresses(requestBudget, memoryShare)
     this.requests = new RequestReader(broker, settings)
     this.doorkeeper = new Doorkeeper(settings.auth, broker.keys)
     const share = Math.floor(replyBudget.limitBytes / limits.connectionReplyShare)
     this.replyShareBytes = Math.max(this.requests.largestAnswerBytes, share)
     this.#connectionsMax = options.connectionsMax ?? readConnectionsMax()
+    this.#door = this.#buildDoor(options.certificates ?? null)
     this.#server = createServer({ pauseOnConnect: true, allowHalfOpen: true }, socket => this.#accept(socket))
     broker.onDelivered(() => this.#flushDirty())
   }
 
   get connectionCount(): number {
     return this.#connections.size
+  }
+
+  get handshakeCount(): number {
+    return this.#door?.handshakeCount ?? 0
+  }
+
+  #buildDoor(certificates: Certificates | null): SecureDoor<Guest> | null {
+    if (certificates === null) return null
+    const door = new SecureDoor<Guest>({
+      certificate: certificates.current,
+      handshakeMs: this.timeouts.handshakeMs,
+      onSecure: (socket, { remoteAddress, memory }) => this.#open(socket, remoteAddress, memory),
+      onFailed: ({ remoteAddress }, timedOut) => {
+        if (!this.#isStopping) this.probe.refused[timedOut ? 'handshakeTimeout' : 'handshakeFailed']++
+        this.#addresses.leave(remoteAddress)
+      }
+    })
+    certificates.onChange(certificate => door.useCertificate(certificate))
+    return door
   }
 
   get directCount(): number {
@@ -151,6 +192,7 @@ class Listener implements Es01Gateway, ConnectionHost {
     if (this.#isStopping) return
     this.#isStopping = true
     if (this.#server.listening) this.#server.close()
+    this.#door?.close()
     for (const connection of this.#connections) connection.beginClose()
     this.#broker.turn()
     this.#flushDirty()
@@ -193,9 +235,7 @@ class Listener implements Es01Gateway, ConnectionHost {
 
   closed(connection: HostedConnection): void {
     if (!this.#connections.delete(connection)) return
-    const left = (this.#countByAddress.get(connection.remoteAddress) ?? 1) - 1
-    if (left > 0) this.#countByAddress.set(connection.remoteAddress, left)
-    else this.#countByAddress.delete(connection.remoteAddress)
+    this.#addresses.leave(connection.remoteAddress)
     if (this.#connections.size > 0) return
     if (this.#sweepTimer !== null) clearInterval(this.#sweepTimer)
     this.#sweepTimer = null
@@ -203,10 +243,10 @@ class Listener implements Es01Gateway, ConnectionHost {
   }
 
   #accept(socket: Socket): void {
-    const remoteAddress = (socket.remoteAddress ?? '').replace(/^::ffff:/, '')
-    const ofAddress = this.#countByAddress.get(remoteAddress) ?? 0
-    if (this.#connections.size >= this.#connectionsMax) return this.#turnAway(socket, 'connectionsTotal')
-    if (ofAddress >= Math.max(1, this.#settings.binaryMaxConnectionsPerIp)) {
+    const remoteAddress = addressOfClient(socket)
+    const isFull = this.#connections.size + this.handshakeCount >= this.#connectionsMax
+    if (isFull) return this.#turnAway(socket, 'connectionsTotal')
+    if (this.#addresses.connectionsOf(remoteAddress) >= Math.max(1, this.#settings.binaryMaxConnectionsPerIp)) {
       return this.#turnAway(socket, 'connectionsPerIp')
     }
     // An empty address: the client was gone before it was accepted.
@@ -215,8 +255,14 @@ class Listener implements Es01Gateway, ConnectionHost {
       return
     }
     this.probe.accepted++
-    this.#countByAddress.set(remoteAddress, ofAddress + 1)
-    this.#connections.add(new Es01Connection(this, socket, remoteAddress))
+    const memory = this.#addresses.enter(remoteAddress)
+    if (this.#door === null) this.#open(socket, remoteAddress, memory)
+    else this.#door.take(socket, { remoteAddress, memory })
+  }
+
+  /** Begins to speak ES01 over what may be read in plain. */
+  #open(socket: Socket, remoteAddress: string, memory: ByteShare): void {
+    this.#connections.add(new Es01Connection(this, socket, remoteAddress, memory))
     if (this.#sweepTimer === null) this.#sweepTimer = setInterval(() => this.#sweep(), this.#sweepMs())
   }
 
@@ -248,15 +294,23 @@ class Listener implements Es01Gateway, ConnectionHost {
 
   #sweep(): void {
     const nowMs = this.clock.monotonicMs()
-    const isMemoryShort = isReplyMemoryShort(this.replyBudget, this.requests.largestAnswerBytes)
+    const isShort = {
+      replies: isMemoryShort(this.replyBudget, this.requests.largestAnswerBytes),
+      requests: isMemoryShort(this.#requestBudget, this.frameLengthMax)
+    }
     let longest: HostedConnection | null = null
     for (const connection of this.#connections) {
-      connection.checkDeadlines(nowMs, isMemoryShort)
+      connection.checkDeadlines(nowMs, isShort)
       if (connection.memoryWaitSinceMs < (longest?.memoryWaitSinceMs ?? Infinity)) longest = connection
     }
     // Half-read frames may hold all of the budget and each wait for the others: then the one that waits longest goes.
     if (longest !== null && nowMs - longest.memoryWaitSinceMs > this.timeouts.bodyMs) longest.drop('memory')
   }
+}
+
+/** Without the prefix of an IPv4 address on an IPv6 listener; empty: it is gone. */
+function addressOfClient(socket: Socket): string {
+  return (socket.remoteAddress ?? '').replace(/^::ffff:/, '')
 }
 
 function addressOf(bound: AddressInfo): { host: string; port: number } {

@@ -6,6 +6,8 @@
 export type CloseReason =
   | 'connectionsPerIp'
   | 'connectionsTotal'
+  | 'handshakeTimeout'
+  | 'handshakeFailed'
   | 'helloTimeout'
   | 'badMagic'
   | 'tokenTooLong'
@@ -46,6 +48,8 @@ export function createProbe(): Es01Probe {
     refused: {
       connectionsPerIp: 0,
       connectionsTotal: 0,
+      handshakeTimeout: 0,
+      handshakeFailed: 0,
       helloTimeout: 0,
       badMagic: 0,
       tokenTooLong: 0,

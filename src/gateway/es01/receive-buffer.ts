@@ -47,6 +47,9 @@ export interface ReceiveShared {
   movedBytes: number
 }
 
+/** Where the bytes of own buffers are charged. */
+export type ReceiveBudget = Pick<ByteBudget, 'tryReserve' | 'release'>
+
 /** @returns the shared part for a gateway: its landing area is as large as one read. */
 export function createReceiveShared(pool: BufferPool, budget: ByteBudget): ReceiveShared {
   return { pool, budget, landing: Buffer.allocUnsafeSlow(bufferSizes.read), movedBytes: 0 }
@@ -62,6 +65,7 @@ export class ReceiveBuffer {
   /** Length of the last frame taken: a connection that has shown one gets room for another at once. Set by the parser. */
   shownBytes = 0
   readonly #shared: ReceiveShared
+  readonly #budget: ReceiveBudget
   #own: Buffer | null = null
   #chargedBytes = 0
   #tailIsOwn = false
@@ -69,8 +73,10 @@ export class ReceiveBuffer {
   readonly #resumeTail: Buffer
   readonly #headTail: Buffer
 
-  constructor(shared: ReceiveShared) {
+  /** @param budget what is held is charged to; a share of the shared one, or that itself. */
+  constructor(shared: ReceiveShared, budget: ReceiveBudget = shared.budget) {
     this.#shared = shared
+    this.#budget = budget
     this.#landingTail = shared.landing.subarray(LEAD_IN_BYTES)
     this.#resumeTail = shared.landing.subarray(LEAD_IN_BYTES, LEAD_IN_BYTES + RESUME_BYTES)
     this.#headTail = shared.landing.subarray(LEAD_IN_BYTES, LEAD_IN_BYTES + HEAD_BYTES)
@@ -166,7 +172,7 @@ export class ReceiveBuffer {
     this.#tailIsOwn = false
     const charged = this.#chargedBytes
     this.#chargedBytes = 0
-    if (charged > 0) this.#shared.budget.release(charged)
+    if (charged > 0) this.#budget.release(charged)
   }
 
   /** Bytes for which room may be made when so many have arrived. */
@@ -181,7 +187,7 @@ export class ReceiveBuffer {
   #tryCharge(length: number): boolean {
     const more = this.#chargeOf(length) - this.#chargedBytes
     if (more <= 0) return true
-    if (!this.#shared.budget.tryReserve(more)) return false
+    if (!this.#budget.tryReserve(more)) return false
     this.#chargedBytes += more
     return true
   }

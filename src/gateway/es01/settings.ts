@@ -16,7 +16,9 @@ export interface Es01Settings {
 
 /** How long a connection may take for what. Ours alone: they stand still while the broker pauses the reading. */
 export interface Es01Timeouts {
-  /** From accepting to the last byte of the hello. */
+  /** From accepting to the end of the TLS handshake. */
+  readonly handshakeMs: number
+  /** From accepting, or the end of that handshake, to the last byte of the hello. */
   readonly helloMs: number
   /** From the length of a frame to its last byte. */
   readonly bodyMs: number
@@ -24,7 +26,7 @@ export interface Es01Timeouts {
   readonly idleMs: number
   /** For one write of at most 256 KiB. */
   readonly writeMs: number
-  /** The same while reply memory is short. */
+  /** The same while reply memory is short; and how long a frame may fall short of its rate while request memory is. */
   readonly stalledMs: number
   /** For the client to close too after the broker's last byte; so that bytes on their way do not reset the answers. */
   readonly lingerMs: number
@@ -33,6 +35,7 @@ export interface Es01Timeouts {
 /** The timeouts of the protocol; idle is a setting. */
 export function timeoutsOf(settings: Es01Settings, changes: Partial<Es01Timeouts>): Es01Timeouts {
   return {
+    handshakeMs: limits.tlsHandshakeMs,
     helloMs: limits.helloTimeoutMs,
     bodyMs: limits.frameTimeoutMs,
     idleMs: settings.binaryIdleTimeoutMs,

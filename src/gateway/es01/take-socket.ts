@@ -4,10 +4,11 @@
  * Node offers `onread` for sockets that connect, not for those that a server accepts. The handle of an accepted one
  * (made with pauseOnConnect, so that nothing was read yet) can be given to a new Socket that has it. `_handle` is a
  * private field: where it is not as expected, reading falls back to 'data' events, with one more copy for split
- * frames. A test pins that the direct way is taken on the Node this is built for.
+ * frames. So does the reading of a TLS socket, whose handle must stay with it. A test pins that the direct way is taken on the Node this is built for.
  */
 import { Socket } from 'node:net'
 import type { SocketConstructorOpts } from 'node:net'
+import { TLSSocket } from 'node:tls'
 
 /** Where the bytes of a socket go. */
 export interface ByteTaker {
@@ -25,10 +26,10 @@ export interface TakenSocket {
   readonly isDirect: boolean
 }
 
-/** @param accepted a socket of a server with pauseOnConnect; the caller must not use it any more. */
+/** @param accepted a socket of a server with pauseOnConnect, or a TLS socket; the caller must not use it any more. */
 export function takeSocket(accepted: Socket, taker: ByteTaker): TakenSocket {
   const handle: unknown = Reflect.get(accepted, '_handle')
-  if (!isStreamHandle(handle)) {
+  if (accepted instanceof TLSSocket || !isStreamHandle(handle)) {
     accepted.on('data', chunk => taker.arrived(chunk))
     accepted.resume()
     return { socket: accepted, isDirect: false }

@@ -8,7 +8,10 @@
  * onReplyClosed nothing is written and no chunk of the body comes. Connections go on after an error answer where HTTP
  * permits; the rest of a body that nobody wants is read and dropped.
  */
+import type { Clock } from '../../base/clock.ts'
 import { limits } from '../../model/limits.ts'
+import type { Certificate } from '../shared/certificates.ts'
+import type { HttpProbe } from './probe.ts'
 
 /** What came before the body. Plain strings: it stays valid. */
 export interface RequestHead {
@@ -20,6 +23,8 @@ export interface RequestHead {
   readonly query: string
   /** Empty if there is none. */
   readonly host: string
+  /** Where the page that asks came from; empty if it is none. */
+  readonly origin: string
   readonly contentType: string
   /** As sent; null: the header is not there. Secrets: only authenticate.ts reads them. */
   readonly authorization: string | null
@@ -42,12 +47,16 @@ export interface ReplyWatcher {
   onReplyClosed(aborted: boolean): void
 }
 
+/** Names and values, in order. */
+export type Headers = readonly (readonly [string, string])[]
+
+export const NO_HEADERS: Headers = []
+
 export interface ReplyHead {
   readonly status: number
   /** null: an answer that has no body by its status (204). */
   readonly contentType: string | null
-  /** Further headers: name, value. */
-  readonly headers?: readonly (readonly [string, string])[]
+  readonly headers?: Headers
   /** Close the connection after this answer. */
   readonly mustClose?: boolean
 }
@@ -58,6 +67,8 @@ export interface Reply {
   /** True once send or begin was called. */
   readonly isAnswered: boolean
   watcher: ReplyWatcher | null
+  /** Headers that are sent whatever the answer is. */
+  standingHeaders: Headers
   /** The whole answer. @param body borrowed until return. A HEAD request gets its length only. */
   send(head: ReplyHead, body: Buffer): void
   /** The first part of an answer of that many bytes; chunk() brings them all. */
@@ -74,6 +85,16 @@ export type RequestHandler = (head: RequestHead, reply: Reply) => BodySink | nul
 /** What a parser refuses before there is a request. */
 export type RefusalBody = (status: number, problem: string) => Buffer
 
+export interface EngineOptions {
+  readonly handler: RequestHandler
+  readonly refusalBody: RefusalBody
+  readonly clock: Clock
+  readonly connectionsMax: number
+  readonly probe: HttpProbe
+  /** null: without TLS. */
+  readonly certificate: Certificate | null
+}
+
 export interface HttpEngine {
   readonly name: 'uws' | 'node'
   /**
@@ -83,6 +104,8 @@ export interface HttpEngine {
   listen(host: string, port: number): Promise<number>
   /** Cuts off every client that has taken nothing of an answer for that long. @returns replies in progress. */
   cutStalled(afterMs: number): number
+  /** New connections get this one, open ones go on. @throws Error, and nothing has changed, if it cannot be used. */
+  useCertificate(certificate: Certificate): void
   /** No new connections; idle ones close; requests in progress are waited for, then at the deadline cut. */
   stop(deadlineMs: number): Promise<void>
 }

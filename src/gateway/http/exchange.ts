@@ -26,6 +26,8 @@ export interface HttpSettings {
   readonly bind: string
   readonly auth: 'disabled' | 'required'
   readonly allowedHost: readonly string[]
+  /** Pages that may call the API. */
+  readonly corsOrigin: readonly string[]
   readonly maxRequestBodyBytes: number
   readonly maxFetchBytes: number
   readonly maxFetchRecords: number

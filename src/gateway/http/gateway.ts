@@ -1,8 +1,8 @@
 /**
  * The HTTP gateway: an engine, the route table, and what every request passes before its route. Main thread.
  *
- *   Host guard (403) → key (401), health routes excepted → stopping (503) → started, health routes excepted (503)
- *   → route (404, 405) → the route's own checks
+ *   Host guard (403) → CORS (204 for a preflight of a listed origin) → key (401), health routes excepted
+ *   → stopping (503) → started, health routes excepted (503) → route (404, 405) → the route's own checks
  *
  * It holds no records: what it keeps of a request is charged to the budgets it was given, and given back with the answer.
  */
@@ -15,14 +15,20 @@ import type { Broker } from '../../model/requests.ts'
 import { ProduceResultsWriter } from '../../wire/json/produce-results.ts'
 import { ProduceScanner } from '../../wire/json/produce-scanner.ts'
 import { splitAddress } from '../shared/address.ts'
+import type { Certificates } from '../shared/certificates.ts'
+import { CorsRules } from '../shared/cors.ts'
 import { HostGuard } from '../shared/host-guard.ts'
 import { authenticate, identify } from './authenticate.ts'
+import { BodyWatch } from './body-watch.ts'
+import type { BodyTimeouts } from './body-watch.ts'
 import { answerBytesOf } from './consume-exchange.ts'
 import type { BodySink, HttpEngine, Reply, RequestHandler, RequestHead } from './engine.ts'
 import { Exchange } from './exchange.ts'
 import type { HttpSettings, Offload, Services } from './exchange.ts'
 import { Failures, refusalBody } from './failures.ts'
 import { NodeEngine } from './node-engine.ts'
+import { createProbe } from './probe.ts'
+import type { HttpProbe } from './probe.ts'
 import { ReaderWatch } from './reader-watch.ts'
 import type { ReaderTimeouts } from './reader-watch.ts'
 import { Router } from './router.ts'
@@ -45,7 +51,11 @@ export interface HttpGatewayOptions {
   readonly engine: 'auto' | 'uws' | 'node'
   /** Left out: every body is scanned on the main thread. The pool is the caller's, who closes it after stop(). */
   readonly offload?: Offload
-  readonly timeouts?: Partial<ReaderTimeouts>
+  readonly timeouts?: Partial<ReaderTimeouts & BodyTimeouts>
+  /** Connections at once. Left out: as many as the system has. */
+  readonly connectionsMax?: number
+  /** Left out or null: without TLS. */
+  readonly certificates?: Certificates | null
   readonly clock?: Clock
 }
 
@@ -57,12 +67,20 @@ export interface HttpGateway {
   listen(): Promise<{ host: string; port: number }>
   /** Everything came up once. From now on a part that fails refuses what concerns it, and nothing else. */
   markStarted(): void
+  /** What the settings say of who is served, from now on. */
+  applyAccess(settings: HttpAccess): void
+  readonly probe: HttpProbe
   /** No new connections; requests in progress are answered, the rest is cut at the deadline. */
   stop(deadlineMs: number): Promise<void>
 }
 
+/** The settings that say which pages and hosts are served, and that can change while the gateway runs. */
+export type HttpAccess = Pick<HttpSettings, 'auth' | 'bind' | 'allowedHost' | 'corsOrigin'>
+
 /** A path as it may stand in an error message. */
 const PATH_CHARACTERS_MAX = 200
+
+const NO_BODY = Buffer.alloc(0)
 
 /** What stands for a `:name`. @throws BrokerError FIELD_INVALID */
 function decodeName(rawName: string): string {
@@ -130,21 +148,29 @@ class Dispatcher {
   hasStarted = false
   readonly #services: Services
   readonly #router = new Router(routes)
+  readonly #bodies: BodyWatch
   /** null: authentication is on, every host is served. */
-  readonly #guard: HostGuard | null
+  #guard: HostGuard | null = null
   readonly #needsKey: boolean
+  #cors = new CorsRules([])
 
-  constructor(services: Services) {
-    const { auth, bind, allowedHost } = services.settings
+  constructor(services: Services, bodies: BodyWatch) {
     this.#services = services
-    this.#needsKey = auth === 'required'
+    this.#needsKey = services.settings.auth === 'required'
+    this.#bodies = bodies
+    this.applyAccess(services.settings)
+  }
+
+  applyAccess({ auth, bind, allowedHost, corsOrigin }: HttpAccess): void {
     this.#guard = auth === 'disabled' ? new HostGuard(bind, allowedHost) : null
+    this.#cors = new CorsRules(corsOrigin)
   }
 
   readonly handle: RequestHandler = (head: RequestHead, reply: Reply): BodySink | null => {
     const exchange = new Exchange(this.#services, head, reply)
     try {
-      return this.#route(exchange)
+      const sink = this.#route(exchange)
+      return sink === null ? null : this.#bodies.watch(head, reply, sink)
     } catch (error) {
       exchange.refuseEarly(error)
       return null
@@ -152,12 +178,18 @@ class Dispatcher {
   }
 
   #route(exchange: Exchange): BodySink | null {
-    const { method, path, host, contentLength } = exchange.head
+    const { method, path, host, origin, contentLength } = exchange.head
+    const cors = origin === '' ? null : this.#cors.headersFor(origin)
+    if (cors !== null) exchange.reply.standingHeaders = cors.answer
     // uWebSockets.js hands such a request on and cuts its connection itself: nothing of it may be carried out.
     if (Number.isNaN(contentLength)) {
       throw new BrokerError('FIELD_INVALID', { field: 'content-length', problem: 'must be a whole number' })
     }
     if (this.#guard !== null && !this.#guard.allows(host)) throw new BrokerError('HOST_REFUSED', { host })
+    if (cors !== null && method === 'OPTIONS') {
+      exchange.reply.send({ status: 204, contentType: null, headers: cors.preflight }, NO_BODY)
+      return null
+    }
     const match = this.#router.match(method, path)
     const isHealth = match.kind === 'route' && match.route.isHealth
     // Before anything is said of routes, bodies and queries (spec 1.9).
@@ -190,21 +222,31 @@ function chooseUws(asked: HttpGatewayOptions['engine']): [Uws | null, string | n
 /** Builds the gateway; nothing listens yet. Rejects if `engine: 'uws'` cannot be had. */
 export async function createHttpGateway(options: HttpGatewayOptions): Promise<HttpGateway> {
   const [uws, engineNote] = chooseUws(options.engine)
+  const { settings, requestBudget, replyBudget, certificates, timeouts = {}, clock = systemClock } = options
   // uWebSockets.js closes a connection that sends a request before it has the answer to the one before.
-  const dispatcher = new Dispatcher(buildServices(options, uws === null))
-  const { settings, replyBudget, timeouts = {}, clock = systemClock } = options
+  const services = buildServices(options, uws === null)
+  const probe = createProbe()
+  const { failures } = services
+  const largestBodyBytes = settings.maxRequestBodyBytes
+  const bodyParts = { budget: requestBudget, largestBytes: largestBodyBytes, failures, probe, clock, timeouts }
+  const bodies = new BodyWatch(bodyParts)
+  const dispatcher = new Dispatcher(services, bodies)
   const largestBytes = answerBytesOf(settings.maxFetchBytes)
   const watch = new ReaderWatch(afterMs => engine.cutStalled(afterMs), replyBudget, largestBytes, timeouts)
-  const handle: RequestHandler = (head, reply) => {
+  const handler: RequestHandler = (head, reply) => {
     watch.begin()
     return dispatcher.handle(head, reply)
   }
-  const engine: HttpEngine =
-    uws === null ? new NodeEngine(handle, refusalBody, clock) : new UwsEngine(uws, handle, clock)
+  const { connectionsMax = Infinity } = options
+  const parts = { handler, refusalBody, clock, connectionsMax, probe, certificate: certificates?.current ?? null }
+  const engine: HttpEngine = uws === null ? new NodeEngine(parts) : new UwsEngine(uws, parts)
+  certificates?.onChange(certificate => engine.useCertificate(certificate))
   const { host, port } = splitAddress(settings.bind)
   return {
     engine: engine.name,
     engineNote,
+    probe,
+    applyAccess: access => dispatcher.applyAccess(access),
     async listen() {
       return { host, port: await engine.listen(host, port) }
     },
@@ -215,6 +257,7 @@ export async function createHttpGateway(options: HttpGatewayOptions): Promise<Ht
       dispatcher.isStopping = true
       await engine.stop(deadlineMs)
       watch.end()
+      bodies.end()
     }
   }
 }

@@ -5,12 +5,19 @@
  */
 import { createServer, STATUS_CODES } from 'node:http'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import { createServer as createSecureServer } from 'node:https'
+import type { Server as SecureServer } from 'node:https'
+import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
+import { TLSSocket } from 'node:tls'
+import { assert } from '../../base/assert.ts'
 import type { Clock } from '../../base/clock.ts'
 import { limits } from '../../model/limits.ts'
-import { listenError, WHOLE_ANSWER_BYTES_MAX } from './engine.ts'
+import type { Certificate } from '../shared/certificates.ts'
+import { listenError, NO_HEADERS, WHOLE_ANSWER_BYTES_MAX } from './engine.ts'
 import type {
   BodySink,
+  EngineOptions,
   HttpEngine,
   RefusalBody,
   Reply,
@@ -27,6 +34,13 @@ const EMPTY = Buffer.alloc(0)
 /** Bytes handed to the socket at once: between two such pieces a client shows that it reads. */
 const PIECE_BYTES = WHOLE_ANSWER_BYTES_MAX
 
+/** Between two looks at the connections that owe their headers. */
+const CONNECTION_LOOK_MS = 1_000
+
+function pemOf({ cert, key }: Certificate): { cert: string; key: string } {
+  return { cert, key }
+}
+
 /** Parser faults that have a status of their own. */
 const refusalStatuses: ReadonlyMap<string, number> = new Map([
   ['HPE_HEADER_OVERFLOW', 431],
@@ -37,6 +51,7 @@ class NodeReply implements Reply, WatchedReply {
   watcher: ReplyWatcher | null = null
   isAnswered = false
   isClosed = false
+  standingHeaders = NO_HEADERS
   readonly #response: ServerResponse
   /** The response has its socket only once its turn has come. */
   readonly #socket: Duplex
@@ -70,6 +85,7 @@ class NodeReply implements Reply, WatchedReply {
       response.setHeader('content-type', head.contentType)
       response.setHeader('content-length', bodyBytes)
     }
+    for (const [name, value] of this.standingHeaders) response.setHeader(name, value)
     for (const [name, value] of head.headers ?? []) response.setHeader(name, value)
     if (head.mustClose === true || this.#engine.isStopping) response.setHeader('connection', 'close')
   }
@@ -140,6 +156,7 @@ function readHead(request: IncomingMessage): RequestHead {
     path: mark < 0 ? url : url.slice(0, mark),
     query: mark < 0 ? '' : url.slice(mark + 1),
     host: headers.host ?? '',
+    origin: headers.origin ?? '',
     contentType: headers['content-type'] ?? '',
     authorization: headers.authorization ?? null,
     apiKey: textOf(headers['x-es-key']),
@@ -168,15 +185,19 @@ function feed(request: IncomingMessage, head: RequestHead, reply: Reply, sink: B
 export class NodeEngine implements HttpEngine {
   readonly name = 'node'
   isStopping = false
-  readonly #server: Server
+  readonly #server: Server | SecureServer
   readonly clock: Clock
   readonly #handler: RequestHandler
   readonly #refusalBody: RefusalBody
   readonly replies: ReplySet<NodeReply>
+  /** All that were accepted, those in their TLS handshake included. */
+  readonly #connections = new Set<Socket>()
   /** Connections with a request in progress: a refusal must not be written into its answer. */
   readonly #busy = new Set<Duplex>()
+  /** Connections whose TLS handshake is done. */
+  readonly #secured = new WeakSet<Duplex>()
 
-  constructor(handler: RequestHandler, refusalBody: RefusalBody, clock: Clock) {
+  constructor({ handler, refusalBody, clock, connectionsMax, probe, certificate }: EngineOptions) {
     this.clock = clock
     this.replies = new ReplySet(clock)
     this.#handler = handler
@@ -184,11 +205,30 @@ export class NodeEngine implements HttpEngine {
     const options = {
       requireHostHeader: false,
       keepAliveTimeout: limits.httpIdleTimeoutMs,
+      headersTimeout: limits.httpHeadersMs,
+      // Bodies have a watch of their own (body-watch.ts), which minds how much comes.
+      requestTimeout: 0,
+      connectionsCheckingInterval: CONNECTION_LOOK_MS,
       maxHeaderSize: limits.httpHeaderBytesMax,
       noDelay: true
     }
-    this.#server = createServer(options, (request, response) => this.#onRequest(request, response))
-    this.#server.on('clientError', (error, socket) => this.#refuse(error, socket))
+    const onRequest = (request: IncomingMessage, response: ServerResponse): void => this.#onRequest(request, response)
+    this.#server =
+      certificate === null
+        ? createServer(options, onRequest)
+        : createSecureServer({ ...options, ...pemOf(certificate), handshakeTimeout: limits.tlsHandshakeMs }, onRequest)
+    if (connectionsMax < Infinity) this.#server.maxConnections = connectionsMax
+    this.#server.on('connection', (socket: Socket) => {
+      probe.connections++
+      this.#connections.add(socket)
+      socket.once('close', () => {
+        probe.connections--
+        this.#connections.delete(socket)
+      })
+    })
+    this.#server.on('secureConnection', (socket: TLSSocket) => this.#secured.add(socket))
+    this.#server.on('drop', () => probe.connectionsRefused++)
+    this.#server.on('clientError', (error: Error, socket: Duplex) => this.#refuse(error, socket))
   }
 
   #onRequest(request: IncomingMessage, response: ServerResponse): void {
@@ -205,7 +245,9 @@ export class NodeEngine implements HttpEngine {
 
   #refuse(error: Error, socket: Duplex): void {
     const code = 'code' in error ? String(error.code) : ''
-    if (!socket.writable || this.#busy.has(socket) || code === 'ECONNRESET') {
+    // A connection whose TLS handshake failed, or that does not speak TLS at all, understands no answer.
+    const isSpokenTo = !(socket instanceof TLSSocket) || this.#secured.has(socket)
+    if (!socket.writable || this.#busy.has(socket) || code === 'ECONNRESET' || !isSpokenTo) {
       socket.destroy()
       return
     }
@@ -218,7 +260,9 @@ export class NodeEngine implements HttpEngine {
             `content-length: ${body.length}\r\n\r\n`
         ),
         body
-      ])
+      ]),
+      // Not left to the client, who may never close its side.
+      () => socket.destroy()
     )
   }
 
@@ -240,13 +284,19 @@ export class NodeEngine implements HttpEngine {
     return this.replies.cutStalled(afterMs)
   }
 
+  useCertificate(certificate: Certificate): void {
+    assert('setSecureContext' in this.#server, 'a certificate is changed only where there is one')
+    this.#server.setSecureContext(pemOf(certificate))
+  }
+
   async stop(deadlineMs: number): Promise<void> {
     if (this.isStopping) return
     this.isStopping = true
     const closed = new Promise<void>(resolve => this.#server.close(() => resolve()))
     this.#server.closeIdleConnections()
     await this.replies.whenIdle(deadlineMs)
-    this.#server.closeAllConnections()
+    // Not closeAllConnections: that leaves out connections in their TLS handshake.
+    for (const socket of this.#connections) socket.destroy()
     await closed
   }
 }

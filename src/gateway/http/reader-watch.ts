@@ -4,7 +4,7 @@
  */
 import type { ByteBudget } from '../../base/byte-budget.ts'
 import { limits } from '../../model/limits.ts'
-import { isReplyMemoryShort } from '../shared/reply-memory.ts'
+import { isMemoryShort } from '../shared/memory-short.ts'
 
 /** How long a client may take nothing of an answer. */
 export interface ReaderTimeouts {
@@ -53,7 +53,7 @@ export class ReaderWatch {
 
   #look(): void {
     const { writeMs, stalledMs } = this.#timeouts
-    const isShort = isReplyMemoryShort(this.#replyBudget, this.#largestAnswerBytes)
+    const isShort = isMemoryShort(this.#replyBudget, this.#largestAnswerBytes)
     if (this.#cutStalled(isShort ? Math.min(writeMs, stalledMs) : writeMs) === 0) this.end()
   }
 }

@@ -1,29 +1,41 @@
 /**
- * The HTTP engine on uWebSockets.js. Main thread. It owns one app, its listening socket and the replies in progress.
+ * The HTTP engine on uWebSockets.js. Main thread. It owns a listener with its apps, and the replies in progress.
  *
  * What the library does differently from node:http, and this engine leaves as it is: a second request that was sent
  * behind one whose answer is not there yet closes the connection; malformed requests are refused by its parser in HTML;
- * idle connections and stalled readers are cut after ten seconds.
+ * idle connections and stalled readers are cut after ten seconds, and so are connections whose headers, or TLS
+ * handshake and headers, take longer, and bodies that bring less than 16 KiB a second; it looks every four seconds.
  * It must never touch a response after its abort or its end, and never keep a body chunk: it is emptied on return.
  */
 import { STATUS_CODES } from 'node:http'
 import { createServer } from 'node:net'
-import { assert } from '../../base/assert.ts'
 import type { Clock } from '../../base/clock.ts'
-import { listenError, WHOLE_ANSWER_BYTES_MAX } from './engine.ts'
-import type { HttpEngine, Reply, ReplyHead, ReplyWatcher, RequestHandler, RequestHead } from './engine.ts'
+import type { Certificate } from '../shared/certificates.ts'
+import { listenError, NO_HEADERS, WHOLE_ANSWER_BYTES_MAX } from './engine.ts'
+import type {
+  EngineOptions,
+  Headers,
+  HttpEngine,
+  Reply,
+  ReplyHead,
+  ReplyWatcher,
+  RequestHandler,
+  RequestHead
+} from './engine.ts'
 import { ReplySet } from './reply-set.ts'
 import type { WatchedReply } from './reply-set.ts'
-import type { Uws, UwsApp, UwsRequest, UwsResponse } from './uws-shape.ts'
+import { UwsListener } from './uws-listener.ts'
+import type { Uws, UwsRequest, UwsResponse } from './uws-shape.ts'
 
 const EMPTY = Buffer.alloc(0)
 
 /** Status line text per status, made once: `200 OK`. */
 const statusLines = new Map(Object.entries(STATUS_CODES).map(([status, text]) => [Number(status), `${status} ${text}`]))
 
-function writeHead(response: UwsResponse, head: ReplyHead): void {
+function writeHead(response: UwsResponse, head: ReplyHead, standing: Headers): void {
   response.writeStatus(statusLines.get(head.status) ?? String(head.status))
   if (head.contentType !== null) response.writeHeader('content-type', head.contentType)
+  for (const [name, value] of standing) response.writeHeader(name, value)
   if (head.headers === undefined) return
   for (const [name, value] of head.headers) response.writeHeader(name, value)
 }
@@ -31,6 +43,7 @@ function writeHead(response: UwsResponse, head: ReplyHead): void {
 class UwsReply implements Reply, WatchedReply {
   watcher: ReplyWatcher | null = null
   isAnswered = false
+  standingHeaders = NO_HEADERS
   #response: UwsResponse | null
   readonly #engine: UwsEngine
   readonly #isHeadRequest: boolean
@@ -65,7 +78,7 @@ class UwsReply implements Reply, WatchedReply {
     this.isAnswered = true
     const mustClose = head.mustClose === true || this.#engine.isStopping
     response.cork(() => {
-      writeHead(response, head)
+      writeHead(response, head, this.standingHeaders)
       // Without an argument it sends no length, as a 204 must not; an undefined one would be taken for a number.
       if (head.contentType === null && !mustClose) response.endWithoutBody()
       else if (head.contentType === null) response.endWithoutBody(0, true)
@@ -94,7 +107,7 @@ class UwsReply implements Reply, WatchedReply {
       return
     }
     response.cork(() => {
-      if (this.#unwrittenHead !== null) writeHead(response, this.#unwrittenHead)
+      if (this.#unwrittenHead !== null) writeHead(response, this.#unwrittenHead, this.standingHeaders)
       this.#unwrittenHead = null
       const takenBytes = this.#push(response, bytes.subarray(start, end))
       if (takenBytes === end - start) return
@@ -171,6 +184,7 @@ function readHead(request: UwsRequest): RequestHead {
     path: request.getUrl(),
     query: request.getQuery() ?? '',
     host: request.getHeader('host'),
+    origin: request.getHeader('origin'),
     contentType: request.getHeader('content-type'),
     // Empty headers are worth a walk only where the other one would count instead.
     authorization:
@@ -193,19 +207,21 @@ function findListenFault(host: string, port: number): Promise<string> {
 export class UwsEngine implements HttpEngine {
   readonly name = 'uws'
   isStopping = false
-  readonly #uws: Uws
-  readonly #app: UwsApp
+  readonly #listener: UwsListener
   readonly #handler: RequestHandler
   readonly clock: Clock
   readonly replies: ReplySet<UwsReply>
-  #socket: object | null = null
 
-  constructor(uws: Uws, handler: RequestHandler, clock: Clock) {
-    this.#uws = uws
-    this.#handler = handler
-    this.clock = clock
-    this.replies = new ReplySet(clock)
-    this.#app = uws.App().any('/*', (response, request) => this.#onRequest(response, request))
+  /** @throws Error of one line if the certificate cannot be used. */
+  constructor(uws: Uws, options: EngineOptions) {
+    this.#handler = options.handler
+    this.clock = options.clock
+    this.replies = new ReplySet(options.clock)
+    this.#listener = new UwsListener({
+      ...options,
+      uws,
+      onRequest: (response, request) => this.#onRequest(response, request)
+    })
   }
 
   #onRequest(response: UwsResponse, request: UwsRequest): void {
@@ -221,18 +237,11 @@ export class UwsEngine implements HttpEngine {
   }
 
   async listen(host: string, port: number): Promise<number> {
-    assert(this.#socket === null, 'an engine listens once')
-    let boundPort = -1
-    // The callback runs before listen returns.
-    this.#app.listen(host, port, this.#uws.LIBUS_LISTEN_EXCLUSIVE_PORT, socket => {
-      if (typeof socket !== 'object' || socket === null) return
-      this.#socket = socket
-      boundPort = this.#uws.us_socket_local_port(socket)
-    })
+    const boundPort = this.#listener.listen(host, port)
     if (boundPort >= 0) return boundPort
     const fault = await findListenFault(host, port)
     this.isStopping = true
-    this.#app.close()
+    this.#listener.close()
     throw listenError(host, port, fault)
   }
 
@@ -240,12 +249,15 @@ export class UwsEngine implements HttpEngine {
     return this.replies.cutStalled(afterMs)
   }
 
+  useCertificate(certificate: Certificate): void {
+    this.#listener.useCertificate(certificate)
+  }
+
   async stop(deadlineMs: number): Promise<void> {
     if (this.isStopping) return
     this.isStopping = true
-    if (this.#socket !== null) this.#uws.us_listen_socket_close(this.#socket)
-    this.#socket = null
+    this.#listener.closeDoor()
     await this.replies.whenIdle(deadlineMs)
-    this.#app.close()
+    this.#listener.close()
   }
 }

@@ -31,9 +31,25 @@ export interface UwsApp {
   any(pattern: string, handler: (response: UwsResponse, request: UwsRequest) => void): UwsApp
   listen(host: string, port: number, options: number, callback: (socket: object | false | null) => void): UwsApp
   close(): UwsApp
+  /** Tells of each connection: 1 when it was opened, −1 when it has ended. */
+  filter(handler: (response: UwsResponse, change: number) => void): UwsApp
+  /** What another app of the same kind hands sockets to. */
+  getDescriptor(): number
+  addChildAppDescriptor(descriptor: number): UwsApp
+  removeChildAppDescriptor(descriptor: number): UwsApp
+  /** Seconds. Only in the republication that package.json names. */
+  setIdleTimeout?(seconds: number): UwsApp
+  setResponseTimeout?(seconds: number): UwsApp
+}
+
+/** Files in PEM form. */
+export interface UwsTlsFiles {
+  readonly cert_file_name?: string
+  readonly key_file_name?: string
 }
 
 type MakeApp = () => UwsApp
+type MakeSecureApp = (files: UwsTlsFiles) => UwsApp
 type CloseSocket = (socket: object) => void
 type ReadPort = (socket: object) => number
 
@@ -41,6 +57,7 @@ type ReadPort = (socket: object) => number
 export interface Uws {
   readonly LIBUS_LISTEN_EXCLUSIVE_PORT: number
   readonly App: MakeApp
+  readonly SSLApp: MakeSecureApp
   readonly us_listen_socket_close: CloseSocket
   readonly us_socket_local_port: ReadPort
 }

@@ -80,6 +80,7 @@ export class BrokerStage {
       idempotent,
       producers: new ProducerCommands({ ...producerParts, idempotent }),
       tombstones: { begin: () => () => undefined },
+      certificates: null,
       compaction: { problem: null, runAll: () => Promise.resolve() },
       tiering: { problem: null, runAll: () => Promise.resolve(), coldSegments: () => Promise.resolve([]) },
       space: {

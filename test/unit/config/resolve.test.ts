@@ -114,7 +114,6 @@ test('the secret of a key in the place of a setting is not repeated', () => {
 
 test('a feature of a later version refuses to start and names its flag', () => {
   const later = {
-    '--cors-origin': 'https://app.example',
     '--raft-node-id': '1',
     '--raft-bind': '127.0.0.1:9002',
     '--raft-peer': '2=127.0.0.1:9003'
@@ -124,9 +123,23 @@ test('a feature of a later version refuses to start and names its flag', () => {
     assert.equal(faults.length, 1)
     assert.match(faults[0] ?? '', new RegExp(`${flag} is not available in this version`))
   }
-  assert.equal(faultsOf({ flags: { '--tls-cert': 'a.pem', '--tls-key': 'b.pem' } }).length, 2)
   assert.equal(resolved({ flags: { '--auth': 'disabled' } }).auth, 'disabled')
   assert.equal(resolved({ flags: { '--auth': 'required' } }).auth, 'required')
+})
+
+test('origins are those that browsers send, and a star is none', () => {
+  const origins = ['https://app.example', 'http://localhost:3000', 'http://[::1]:8080', 'capacitor://localhost']
+  assert.deepEqual(resolved({ flags: { '--cors-origin': origins } }).corsOrigin, origins)
+  const refused: readonly (readonly [string, RegExp])[] = [
+    ['*', /has \*: name each origin/],
+    ['null', /sandboxed/],
+    ['https://app.example/', /write https:\/\/app\.example;/],
+    ['https://App.example:443', /write https:\/\/app\.example;/],
+    ['https://app.example/path', /write https:\/\/app\.example;/],
+    ['app.example', /write scheme:\/\/host/],
+    ['https://', /write scheme:\/\/host/]
+  ]
+  for (const [origin, words] of refused) assert.match(faultsOf({ flags: { '--cors-origin': origin } }).join(), words)
 })
 
 test('segments, retention, compaction and settling can be timed and bounded', () => {
@@ -205,13 +218,15 @@ test('a secret is not repeated in the fault about it', () => {
   assert.doesNotMatch(faults.join(), /hunter2/)
 })
 
-test('an open bind without authentication is refused, also for a name that only looks like loopback', () => {
-  for (const bind of ['0.0.0.0:9000', '[::]:9000', '127.evil.example:9000', '192.168.1.4:9000']) {
-    assert.match(faultsOf({ flags: { '--bind': bind } }).join(), /--bind .* can be reached from other machines/)
+test('an open bind without authentication is refused, with the three ways out; names wait for the start', () => {
+  const waysOut = /--bind .* can be reached from other machines .*127\.0\.0\.1.*--auth required.*--allow-remote-unauth/
+  for (const bind of ['0.0.0.0:9000', '[::]:9000', '[::ffff:10.0.0.1]:9000', '192.168.1.4:9000']) {
+    assert.match(faultsOf({ flags: { '--bind': bind } }).join(), waysOut)
     assert.match(faultsOf({ flags: { '--bind-binary': bind } }).join(), /--bind-binary .* can be reached/)
     resolved({ flags: { '--bind': bind, '--allow-remote-unauthenticated': true } })
   }
-  for (const bind of ['127.9.9.9:1', 'localhost:1', '[::1]:1']) resolved({ flags: { '--bind': bind } })
+  for (const bind of ['127.9.9.9:1', '[::1]:1', 'localhost:1', '127.evil.example:1'])
+    resolved({ flags: { '--bind': bind } })
 })
 
 test('two listeners on one address are refused, unless the system picks the ports', () => {
@@ -273,7 +288,14 @@ test('a file that is missing or is not TOML is named with the place of the fault
 test('no two settings share a flag, and each is reachable by flag, environment and file', t => {
   const flags = settingFields.map(field => schema[field].flag)
   assert.equal(new Set(flags).size, flags.length)
-  const samples = { list: 'x', address: 'localhost:1', string: 'x', boolean: 'true', choice: 'auto', duration: '7s' }
+  const samples = {
+    list: 'x://y',
+    address: 'localhost:1',
+    string: 'x',
+    boolean: 'true',
+    choice: 'auto',
+    duration: '7s'
+  }
   for (const field of settingFields) {
     const { flag, kind } = schema[field]
     const sample = kind.name === 'integer' || kind.name === 'bytes' ? '7' : samples[kind.name]
@@ -281,8 +303,15 @@ test('no two settings share a flag, and each is reachable by flag, environment a
     const inputs = [{ flags: { [flag]: sample } }, { env: { [envNameOf(field)]: sample } }, { file }]
     const sourceNames = [`flag ${flag}`, `env ${envNameOf(field)}`, `file ${file}`]
     for (const [index, input] of inputs.entries()) {
-      // The address of a service is nothing without a bucket.
-      const beside = field === 'coldStorageEndpoint' ? { '--cold-storage': 's3://bucket' } : {}
+      // The address of a service is nothing without a bucket, and one file of TLS nothing without the other.
+      const beside: ConfigInput['flags'] =
+        field === 'coldStorageEndpoint'
+          ? { '--cold-storage': 's3://bucket' }
+          : field === 'tlsCert'
+            ? { '--tls-key': 'k' }
+            : field === 'tlsKey'
+              ? { '--tls-cert': 'c' }
+              : {}
       const resolution = resolveSettings({ ...nothing, ...input, flags: { ...beside, ...input.flags } })
       // A sample out of a setting's range, or of a later feature, shows its source in the fault.
       const seen = resolution.ok ? showSource(resolution.sources[field]) : resolution.faults.join()

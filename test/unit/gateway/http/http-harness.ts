@@ -7,9 +7,11 @@ import type { Socket } from 'node:net'
 import type { TestContext } from 'node:test'
 import { ByteBudget } from '../../../../src/base/byte-budget.ts'
 import type { Clock } from '../../../../src/base/clock.ts'
+import type { Certificates } from '../../../../src/gateway/shared/certificates.ts'
 import type { HttpSettings, Offload } from '../../../../src/gateway/http/exchange.ts'
 import { createHttpGateway } from '../../../../src/gateway/http/gateway.ts'
 import type { HttpGateway } from '../../../../src/gateway/http/gateway.ts'
+import type { BodyTimeouts } from '../../../../src/gateway/http/body-watch.ts'
 import type { ReaderTimeouts } from '../../../../src/gateway/http/reader-watch.ts'
 import { FakeBroker } from './fake-broker.ts'
 
@@ -45,14 +47,17 @@ export interface FixtureOptions {
   readonly replyBudgetBytes?: number
   /** Left out: every body is scanned on the main thread. */
   readonly offload?: Offload
-  readonly timeouts?: Partial<ReaderTimeouts>
+  readonly timeouts?: Partial<ReaderTimeouts & BodyTimeouts>
   readonly clock?: Clock
+  readonly connectionsMax?: number
+  readonly certificates?: Certificates
 }
 
 export const settings: HttpSettings = {
   bind: '127.0.0.1:0',
   auth: 'disabled',
   allowedHost: [],
+  corsOrigin: [],
   maxRequestBodyBytes: 10 * 1024 * 1024,
   maxFetchBytes: 8 * 1024 * 1024,
   maxFetchRecords: 10_000

@@ -1,0 +1,45 @@
+/**
+ * What the connections of one client address have together: how many they are, and the request memory that they may
+ * hold. Main thread only; owned by the listener. An address without a connection takes no memory.
+ */
+import type { ByteBudget } from '../../base/byte-budget.ts'
+import { ByteShare } from '../shared/byte-share.ts'
+
+interface Client {
+  readonly share: ByteShare
+  connectionCount: number
+}
+
+export class ClientAddresses {
+  readonly #budget: ByteBudget
+  readonly #shareBytes: number
+  readonly #clients = new Map<string, Client>()
+
+  /** @param shareBytes that one address may hold of the budget. */
+  constructor(budget: ByteBudget, shareBytes: number) {
+    this.#budget = budget
+    this.#shareBytes = shareBytes
+  }
+
+  connectionsOf(address: string): number {
+    return this.#clients.get(address)?.connectionCount ?? 0
+  }
+
+  /** Counts one more connection. @returns the memory of its address. */
+  enter(address: string): ByteShare {
+    const known = this.#clients.get(address)
+    if (known !== undefined) {
+      known.connectionCount++
+      return known.share
+    }
+    const share = new ByteShare(this.#budget, this.#shareBytes)
+    this.#clients.set(address, { share, connectionCount: 1 })
+    return share
+  }
+
+  /** The connection is gone, and holds nothing any more. */
+  leave(address: string): void {
+    const client = this.#clients.get(address)
+    if (client !== undefined && --client.connectionCount === 0) this.#clients.delete(address)
+  }
+}
