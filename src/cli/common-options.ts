@@ -1,8 +1,10 @@
 /**
  * What the commands share: the options of every client command, the readers of option texts, examples in --help.
  */
+import { readFileSync } from 'node:fs'
 import { Option, type Command } from 'commander'
 import { HttpClient, type Whole } from '../client/http/http-client.ts'
+import type { ClientTls } from '../client/tls.ts'
 import { parseBytes } from '../config/parse.ts'
 import { addCredentialOptions, readSecret } from './credentials.ts'
 import { UsageError, type CliIo } from './io.ts'
@@ -15,12 +17,14 @@ const ANSWER_TIMEOUT_MS = 60_000
 /** A command's options are untyped texts until a reader has seen them. */
 export type OptionTexts = Readonly<Record<string, unknown>>
 
-/** Adds --broker, the key, and --json. They work before and after the command's name. */
+/** Adds --broker, how to trust it, the key, and --json. They work before and after the command's name. */
 export function addClientOptions(command: Command): Command {
   return addCredentialOptions(command)
     .addOption(
       new Option('--broker <url>', `broker to talk to (default: ES_BROKER, MILLRACE_BROKER or ${defaultBroker})`)
     )
+    .addOption(new Option('--tls-ca <file>', 'PEM of who signed the certificate of an https broker, or that itself'))
+    .addOption(new Option('--insecure', 'take any certificate of an https broker: for trials only'))
     .addOption(new Option('--json', "print the broker's answer as it came, one line of JSON per request"))
 }
 
@@ -53,7 +57,19 @@ export function openClient(options: OptionTexts, io: CliIo): HttpClient {
     throw new UsageError(`--broker '${written}' is not an http address: write ${defaultBroker}`)
   }
   const secret = readSecret({ auth: textOf(options['auth']), authFile: textOf(options['authFile']) }, io)
-  return new HttpClient({ broker: url, timeoutMs: ANSWER_TIMEOUT_MS, secret })
+  return new HttpClient({ broker: url, timeoutMs: ANSWER_TIMEOUT_MS, secret, tls: trustIn(options) })
+}
+
+/** @throws UsageError if the file cannot be read. */
+function trustIn(options: OptionTexts): ClientTls {
+  const isInsecure = options['insecure'] === true
+  const path = textOf(options['tlsCa'])
+  if (path === null) return { isInsecure }
+  try {
+    return { isInsecure, ca: readFileSync(path, 'utf8') }
+  } catch (error) {
+    throw new UsageError(`--tls-ca '${path}' cannot be read: ${error instanceof Error ? error.message : String(error)}`)
+  }
 }
 
 /** The text of an option, or null if it was not given. */

@@ -90,7 +90,8 @@ async function report(error: unknown, io: CliIo): Promise<ExitCode> {
   }
   if (!(error instanceof HttpClientError)) throw error
   await print(io.stderr, `millrace: ${explainFailure(error)}\n`)
-  return error.kind === 'unreachable' || error.kind === 'unanswered' ? exitCodes.unreachable : exitCodes.refused
+  const isReached = error.kind === 'refused' || error.kind === 'foreign'
+  return isReached ? exitCodes.refused : exitCodes.unreachable
 }
 
 function explainFailure(error: HttpClientError): string {
@@ -99,6 +100,11 @@ function explainFailure(error: HttpClientError): string {
       return (
         `cannot reach a broker at ${new URL(error.url).origin}: ${error.reason}. ` +
         "Start one with 'millrace serve', or name another with --broker"
+      )
+    case 'untrusted':
+      return (
+        `the certificate of ${new URL(error.url).origin} is not trusted: ${error.reason}. ` +
+        'Name who signed it, or the certificate itself, with --tls-ca; --insecure skips the check'
       )
     case 'unanswered':
       return `${error.method} ${error.url} got no answer: ${error.reason}. A write may or may not have happened`

@@ -26,6 +26,8 @@ export function addServeCommand(program: Command, io: CliIo, finish: (code: Exit
       await serve({
         settings,
         logger,
+        readSettings: () => resolveCommandLine(command, io).settings,
+        setLogLevel: level => logger.setLevel(level),
         startServer,
         stderr: io.stderr,
         signals: process,

@@ -1,26 +1,28 @@
 /**
  * The life of a serving process: start, say so, wait for a signal, stop in time. Main thread.
  * The first SIGINT or SIGTERM asks the broker to stop; a second one ends the process at once. A terminal and npm each
- * deliver one Ctrl-C, so the same signal within half a second is the same key press.
+ * deliver one Ctrl-C, so the same signal within half a second is the same key press. SIGHUP reloads, SIGUSR2 logs a
+ * state dump; one that comes during the start is heeded when the broker runs.
  */
 import type { Logger } from '../base/logger.ts'
 import type { Settings } from '../config/settings.ts'
 import { formatBanner } from './banner.ts'
 import { exitCodes, print, type ExitCode, type TextOutput } from './io.ts'
 import type { RunningServer } from './running-server.ts'
+import { logState, reloadSettings, type ReloadParts } from './running-signals.ts'
 import { readVersion } from './version.ts'
 
 type StopSignal = 'SIGINT' | 'SIGTERM'
+type RunningSignal = 'SIGHUP' | 'SIGUSR2'
 
 /** The part of `process` that delivers signals. */
 export interface SignalSource {
-  on(signal: StopSignal, listener: () => void): unknown
-  off(signal: StopSignal, listener: () => void): unknown
+  on(signal: StopSignal | RunningSignal, listener: () => void): unknown
+  off(signal: StopSignal | RunningSignal, listener: () => void): unknown
 }
 
-export interface ServeParts {
+export interface ServeParts extends ReloadParts {
   readonly settings: Settings
-  readonly logger: Logger
   /** Rejects with an error whose message is one clear line. */
   startServer(settings: Settings, logger: Logger): Promise<RunningServer>
   readonly stderr: TextOutput
@@ -36,6 +38,7 @@ const ECHO_MS = 500
 /** Runs the broker until it is told to stop. Never rejects for what a user or a disk caused. */
 export async function serve(parts: ServeParts): Promise<ExitCode> {
   const stopping = watchSignals(parts)
+  const running = watchRunningSignals(parts)
   try {
     let server: RunningServer
     try {
@@ -44,12 +47,52 @@ export async function serve(parts: ServeParts): Promise<ExitCode> {
       await reportStartFailure(parts, error)
       return exitCodes.refused
     }
-    await announce(parts, server)
+    const announced = announce(parts, server)
+    running.serve(server)
+    await announced
     const signal = await stopping.first
-    parts.logger.info({ signal, timeoutMs: parts.settings.shutdownTimeoutMs }, 'stopping')
-    return await stopInTime(parts, server)
+    const timeoutMs = running.settings().shutdownTimeoutMs
+    parts.logger.info({ signal, timeoutMs }, 'stopping')
+    return await stopInTime(parts, server, timeoutMs)
   } finally {
     stopping.forget()
+    running.forget()
+  }
+}
+
+interface RunningSignals {
+  /** From now on signals reach this server. */
+  serve(server: RunningServer): void
+  /** What is in effect. */
+  settings(): Settings
+  forget(): void
+}
+
+function watchRunningSignals(parts: ServeParts): RunningSignals {
+  let { settings } = parts
+  let server: RunningServer | null = null
+  const early = new Set<() => void>()
+  const reload = (): void => {
+    if (server === null) early.add(reload)
+    else settings = reloadSettings(parts, server, settings)
+  }
+  const dump = (): void => {
+    if (server === null) early.add(dump)
+    else void logState(parts.logger, server)
+  }
+  parts.signals.on('SIGHUP', reload)
+  parts.signals.on('SIGUSR2', dump)
+  return {
+    serve(started) {
+      server = started
+      for (const act of early) act()
+      early.clear()
+    },
+    settings: () => settings,
+    forget() {
+      parts.signals.off('SIGHUP', reload)
+      parts.signals.off('SIGUSR2', dump)
+    }
   }
 }
 
@@ -89,19 +132,16 @@ async function announce(parts: ServeParts, server: RunningServer): Promise<void>
   await print(parts.stderr, formatBanner(server, parts.settings, readVersion()))
 }
 
-async function stopInTime(parts: ServeParts, server: RunningServer): Promise<ExitCode> {
+async function stopInTime(parts: ServeParts, server: RunningServer, timeoutMs: number): Promise<ExitCode> {
   const { promise: timeout, resolve } = Promise.withResolvers<'late'>()
-  const timer = setTimeout(() => resolve('late'), parts.settings.shutdownTimeoutMs)
+  const timer = setTimeout(() => resolve('late'), timeoutMs)
   try {
     const outcome = await Promise.race([server.stop(), timeout])
     if (outcome !== 'late') {
       parts.logger.info(outcome, 'stopped')
       return exitCodes.ok
     }
-    parts.logger.error(
-      { timeoutMs: parts.settings.shutdownTimeoutMs },
-      'not stopped within --shutdown-timeout: ending anyway'
-    )
+    parts.logger.error({ timeoutMs }, 'not stopped within --shutdown-timeout: ending anyway')
     return exitCodes.refused
   } catch (error) {
     parts.logger.error({ error }, 'stopping failed')

@@ -8,10 +8,12 @@
  */
 import { connect } from 'node:net'
 import type { Socket } from 'node:net'
+import { connect as connectSecurely } from 'node:tls'
 import type { Written } from '../../model/errors.ts'
 import { FrameReader, isRequestOpcode, opcodes, patchRequestId } from '../../wire/es01/frame.ts'
 import type { Frame } from '../../wire/es01/frame.ts'
 import { encodeHello, helloStatuses, readHelloReply } from '../../wire/es01/handshake.ts'
+import { trustOf, type ClientTls } from '../tls.ts'
 import { Es01Error, refusal } from './errors.ts'
 
 /** Longest answer that is believed: far above what a broker sends, far below what exhausts a client. */
@@ -23,6 +25,8 @@ export interface ConnectOptions {
   readonly port: number
   /** Sent with the handshake. Default: empty. */
   readonly token?: string
+  /** Left out: plain TCP. */
+  readonly tls?: ClientTls
   /** For connecting and the handshake together. Default: 5 s. */
   readonly connectTimeoutMs?: number
   /** For each request, from sending to its whole answer. Default: 30 s. */
@@ -40,7 +44,9 @@ interface OpenRequest extends Settle {
 export function openConnection(options: ConnectOptions): Promise<Es01ClientConnection> {
   const where = `${options.host}:${options.port}`
   return new Promise((resolve, reject) => {
-    const socket = connect({ host: options.host, port: options.port, noDelay: true })
+    const address = { host: options.host, port: options.port, noDelay: true }
+    const { tls } = options
+    const socket = tls === undefined ? connect(address) : connectSecurely({ ...address, ...trustOf(tls) })
     const reader = new FrameReader(ANSWER_BYTES_MAX)
     const timeoutMs = options.connectTimeoutMs ?? 5_000
     const timer = setTimeout(() => {
@@ -59,7 +65,7 @@ export function openConnection(options: ConnectOptions): Promise<Es01ClientConne
       fail(new Es01Error('connection', 'no', `cannot connect to ${where}: ${error.message}`, error))
     })
     socket.on('close', () => fail(new Es01Error('connection', 'no', `${where} closed the connection in the handshake`)))
-    socket.on('connect', () => socket.write(encodeHello(options.token ?? '', 0)))
+    socket.on(tls === undefined ? 'connect' : 'secureConnect', () => socket.write(encodeHello(options.token ?? '', 0)))
     socket.on('data', chunk => {
       reader.push(chunk)
       const reply = readHelloReply(reader.rest)

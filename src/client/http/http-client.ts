@@ -1,9 +1,11 @@
 /**
- * A small client of the HTTP API on the built-in fetch. No dependency, no state but the address; any thread.
+ * A small client of the HTTP API. No dependency, no state but the address and, over TLS, open connections; any thread.
  * Numbers of an answer are exact: what JSON would round becomes a bigint. It never retries: a caller that does must
  * know what the failure says about the log: `written`.
  */
 import type { Written } from '../../model/errors.ts'
+import { isUntrusted, type ClientTls } from '../tls.ts'
+import { exchangeFor, type Exchange, type IncomingAnswer } from './exchange.ts'
 
 /** What a broker's answer says of a failure beside its text. */
 export interface FailureFacts {
@@ -19,8 +21,8 @@ const UNKNOWN: FailureFacts = { code: null, written: 'unknown' }
 /** What became of a request that did not succeed. One class, told apart by `kind`. */
 export class HttpClientError extends Error {
   override readonly name = 'HttpClientError'
-  /** unreachable: no connection. unanswered: sent, no answer in time. refused: a 4xx or 5xx. foreign: no answer of a broker. */
-  readonly kind: 'unreachable' | 'unanswered' | 'refused' | 'foreign'
+  /** unreachable: no connection. untrusted: not with whom was asked for, nothing was sent. unanswered: sent, no answer in time. refused: a 4xx or 5xx. foreign: no answer of a broker. */
+  readonly kind: 'unreachable' | 'untrusted' | 'unanswered' | 'refused' | 'foreign'
   readonly method: string
   readonly url: string
   /** HTTP status; 0 without an answer. */
@@ -54,12 +56,14 @@ export class HttpClientError extends Error {
 }
 
 export interface HttpClientOptions {
-  /** `http://127.0.0.1:9000`; a path prefix is kept, a trailing slash is not. */
+  /** `http://127.0.0.1:9000`, or `https://…`; a path prefix is kept, a trailing slash is not. */
   readonly broker: string
   /** Longest wait for one whole answer. */
   readonly timeoutMs: number
   /** Of an API key, sent with every request. Left out or null: none is. */
   readonly secret?: string | null
+  /** For https. */
+  readonly tls?: ClientTls
 }
 
 /** An answer: decoded, and as it came. */
@@ -184,9 +188,11 @@ export class HttpClient {
   readonly broker: string
   readonly #timeoutMs: number
   readonly #credentials: Readonly<Record<string, string>>
+  readonly #exchange: Exchange
 
   constructor(options: HttpClientOptions) {
     this.broker = options.broker.replace(/\/+$/, '')
+    this.#exchange = exchangeFor(this.broker, options.tls ?? {})
     this.#timeoutMs = options.timeoutMs
     const secret = options.secret ?? null
     this.#credentials = secret === null ? {} : { authorization: `Bearer ${secret}` }
@@ -276,32 +282,23 @@ export class HttpClient {
    */
   async #call<Body>(method: string, path: string, body?: string): Promise<Answer<Body>> {
     const request = { method, url: `${this.broker}${path}` }
-    let response: Response
-    let text: string
+    let answer: IncomingAnswer
     try {
-      response = await fetch(request.url, {
-        method,
-        signal: AbortSignal.timeout(this.#timeoutMs),
-        ...(body === undefined
-          ? { headers: this.#credentials }
-          : { body, headers: { ...this.#credentials, 'content-type': 'application/json' } })
-      })
-      text = await response.text()
+      const contentType = body === undefined ? {} : { 'content-type': 'application/json' }
+      const headers = { ...this.#credentials, ...contentType }
+      const sent = { ...request, headers, ...(body === undefined ? {} : { body }) }
+      answer = await this.#exchange(sent, this.#timeoutMs)
     } catch (error) {
       throw this.#failure(request, error)
     }
+    const { status, statusText, text } = answer
     const decoded = decode(text)
-    if (!response.ok) {
-      const reason = errorOf(decoded) ?? (text.trim().slice(0, 300) || response.statusText)
-      throw new HttpClientError(request, 'refused', response.status, reason, factsOf(decoded))
+    if (status < 200 || status > 299) {
+      const reason = errorOf(decoded) ?? (text.trim().slice(0, 300) || statusText)
+      throw new HttpClientError(request, 'refused', status, reason, factsOf(decoded))
     }
-    if (decoded === undefined && response.status !== 204) {
-      throw new HttpClientError(
-        request,
-        'foreign',
-        response.status,
-        'the answer is not JSON: is this a Millrace broker?'
-      )
+    if (decoded === undefined && status !== 204) {
+      throw new HttpClientError(request, 'foreign', status, 'the answer is not JSON: is this a Millrace broker?')
     }
     return { body: decoded as Body, text }
   }
@@ -314,6 +311,9 @@ export class HttpClient {
     const { code, message } = causeOf(error)
     const isBeforeSending = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH'].includes(code)
     const isUnreachable = isBeforeSending || code === 'UND_ERR_CONNECT_TIMEOUT' || code === 'EACCES'
+    if (isUntrusted(code)) {
+      return new HttpClientError(request, 'untrusted', 0, message, { code: null, written: 'no' })
+    }
     const reason = code === '' || message.includes(code) ? message : `${message} (${code})`
     return isUnreachable
       ? new HttpClientError(request, 'unreachable', 0, reason, { code: null, written: 'no' })

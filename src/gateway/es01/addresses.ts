@@ -25,6 +25,11 @@ export class ClientAddresses {
     return this.#clients.get(address)?.connectionCount ?? 0
   }
 
+  /** True if a need of that size may have to wait for what the connections of this address hold. */
+  isShort(address: string, largestBytes: number): boolean {
+    return this.#clients.get(address)?.share.isShort(largestBytes) === true
+  }
+
   /** Counts one more connection. @returns the memory of its address. */
   enter(address: string): ByteShare {
     const known = this.#clients.get(address)

@@ -294,13 +294,12 @@ class Listener implements Es01Gateway, ConnectionHost {
 
   #sweep(): void {
     const nowMs = this.clock.monotonicMs()
-    const isShort = {
-      replies: isMemoryShort(this.replyBudget, this.requests.largestAnswerBytes),
-      requests: isMemoryShort(this.#requestBudget, this.frameLengthMax)
-    }
+    const replies = isMemoryShort(this.replyBudget, this.requests.largestAnswerBytes)
+    const forAll = isMemoryShort(this.#requestBudget, this.frameLengthMax)
     let longest: HostedConnection | null = null
     for (const connection of this.#connections) {
-      connection.checkDeadlines(nowMs, isShort)
+      const requests = forAll || this.#addresses.isShort(connection.remoteAddress, this.frameLengthMax)
+      connection.checkDeadlines(nowMs, { replies, requests })
       if (connection.memoryWaitSinceMs < (longest?.memoryWaitSinceMs ?? Infinity)) longest = connection
     }
     // Half-read frames may hold all of the budget and each wait for the others: then the one that waits longest goes.

@@ -15,8 +15,9 @@ export class ByteShare {
     this.#shareBytes = shareBytes
   }
 
-  get heldBytes(): number {
-    return this.#heldBytes
+  /** True if a need of that size may have to wait for what is held of the share. */
+  isShort(largestBytes: number): boolean {
+    return this.#heldBytes > 0 && this.#shareBytes - this.#heldBytes < largestBytes
   }
 
   /** @returns false, and nothing is held, if the share or the budget has no room. */

@@ -36,6 +36,8 @@ export interface Certificate {
   readonly files: TlsFiles
   readonly context: SecureContext
   readonly subject: string
+  /** Nobody else vouches for it: clients must be told to trust it. */
+  readonly isSelfSigned: boolean
   /** Unix ms. */
   readonly notAfterMs: number
 }
@@ -95,7 +97,8 @@ export function readCertificate(paths: TlsFiles): Certificate {
   }
   const context = reading('certificate', paths.cert, () => createSecureContext({ cert, key }))
   const subject = leaf.subject.replaceAll('\n', ', ')
-  return { cert, key, files, context, subject, notAfterMs: Date.parse(leaf.validTo) }
+  const isSelfSigned = leaf.issuer === leaf.subject
+  return { cert, key, files, context, subject, isSelfSigned, notAfterMs: Date.parse(leaf.validTo) }
 }
 
 /** True if the files still hold what was read from them. */
@@ -154,6 +157,10 @@ export class Certificates {
 
   get current(): Certificate {
     return this.#current
+  }
+
+  get isSelfSigned(): boolean {
+    return this.#current.isSelfSigned
   }
 
   /** When the certificate in effect ends, Unix ms. */

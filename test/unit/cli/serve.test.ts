@@ -6,6 +6,7 @@ import type { Logger } from '../../../src/base/logger.ts'
 import { BrokerError } from '../../../src/model/errors.ts'
 import type { RunningServer } from '../../../src/cli/running-server.ts'
 import { serve, type ServeParts } from '../../../src/cli/serve.ts'
+import { UsageError } from '../../../src/cli/io.ts'
 import { resolveSettings } from '../../../src/config/resolve.ts'
 import type { Settings } from '../../../src/config/settings.ts'
 import { capture } from './terminal.ts'
@@ -45,11 +46,18 @@ function stage(
     shards: 1,
     firstStart: false,
     engine: 'uws',
+    tls: null,
+    reload: () => null,
+    describeState: () => Promise.resolve({ shards: [] }),
     stop: () => Promise.resolve({ syncs: 7 }),
     ...options.server
   }
+  const wanted = { read: () => settingsOf(options.flags ?? {}) }
+  const levels: string[] = []
   const parts: ServeParts = {
     settings: settingsOf(options.flags ?? {}),
+    readSettings: () => wanted.read(),
+    setLogLevel: level => levels.push(level),
     logger,
     startServer: () => Promise.resolve(server),
     stderr,
@@ -61,7 +69,7 @@ function stage(
     if (lines.some(line => line.message === message)) return Promise.resolve()
     return new Promise<void>(resolve => waiting.push({ message, resolve }))
   }
-  return { parts, lines, stderr, signals, exits, clock, logged }
+  return { parts, lines, stderr, signals, exits, clock, logged, wanted, levels }
 }
 
 test('the ready line has the addresses in effect, and a signal stops the broker with exit code 0', async () => {
@@ -195,4 +203,82 @@ test('a start that fails by a bug has its stack in the log', async () => {
   const { parts, lines } = stage()
   assert.equal(await serve({ ...parts, startServer: () => Promise.reject(new TypeError('x is not a function')) }), 1)
   assert.equal(lines[0]?.message, 'start failed')
+})
+
+test('SIGHUP takes what can change, names what needs a restart, and stops nothing', async () => {
+  const taken: Settings[] = []
+  const reload = (settings: Settings): null => {
+    taken.push(settings)
+    return null
+  }
+  const { parts, lines, signals, logged, wanted, levels } = stage({
+    server: { reload, tls: { notAfterMs: 0, isSelfSigned: false } }
+  })
+  const finished = serve(parts)
+  await logged('ready')
+  wanted.read = () =>
+    settingsOf({
+      '--cors-origin': 'https://app.example',
+      '--log-level': 'debug',
+      '--bind': '127.0.0.1:1',
+      '--shutdown-timeout': '11s'
+    })
+  signals.emit('SIGHUP')
+  assert.deepEqual(levels, ['debug'])
+  assert.deepEqual([taken[0]?.corsOrigin, taken[0]?.bind], [['https://app.example'], '127.0.0.1:9000'])
+  const [, reloaded, restart] = lines
+  assert.deepEqual(reloaded, {
+    level: 'info',
+    message: 'reloaded',
+    fields: { changed: ['--cors-origin', '--shutdown-timeout', '--log-level'], certificate: 'read anew' }
+  })
+  assert.deepEqual([restart?.level, restart?.fields], ['warn', { needRestart: ['--bind'] }])
+  signals.emit('SIGTERM')
+  assert.equal(await finished, 0)
+  assert.deepEqual(lines.find(line => line.message === 'stopping')?.fields, { signal: 'SIGTERM', timeoutMs: 11_000 })
+  assert.deepEqual([signals.listenerCount('SIGHUP'), signals.listenerCount('SIGUSR2')], [0, 0])
+})
+
+test('SIGHUP with a faulty configuration changes nothing and says what is wrong', async () => {
+  const taken: Settings[] = []
+  const { parts, lines, signals, logged, wanted } = stage({ server: { reload: s => (taken.push(s), null) } })
+  const finished = serve(parts)
+  await logged('ready')
+  wanted.read = () => {
+    throw new UsageError('bind = "x" is not an address')
+  }
+  signals.emit('SIGHUP')
+  assert.equal(lines.at(-1)?.level, 'error')
+  assert.deepEqual(lines.at(-1)?.fields, { faults: 'bind = "x" is not an address' })
+  assert.deepEqual(taken, [])
+  signals.emit('SIGTERM')
+  assert.equal(await finished, 0)
+})
+
+test('a reload and a state dump asked for during the start happen once the broker runs, and once', async () => {
+  const { parts, lines, signals, logged } = stage({ server: { describeState: () => Promise.resolve({ topics: 7 }) } })
+  const { promise, resolve } = Promise.withResolvers<RunningServer>()
+  const started = await parts.startServer(parts.settings, parts.logger)
+  const finished = serve({ ...parts, startServer: () => promise })
+  for (const signal of ['SIGHUP', 'SIGUSR2', 'SIGHUP']) signals.emit(signal)
+  assert.equal(lines.length, 0)
+  resolve(started)
+  await logged('state')
+  assert.deepEqual(lines.map(line => line.message).sort(), ['ready', 'reloaded', 'state'])
+  assert.deepEqual(lines.find(line => line.message === 'state')?.fields, { state: { topics: 7 } })
+  signals.emit('SIGTERM')
+  assert.equal(await finished, 0)
+})
+
+test('the banner says https and until when the certificate holds, and the next command trusts it', async () => {
+  const flags = { '--tls-cert': '/etc/m.crt', '--tls-key': '/etc/m.key' }
+  const server = { tls: { notAfterMs: Date.UTC(2031, 0, 2), isSelfSigned: true }, binaryAddress: '127.0.0.1:9001' }
+  const { parts, stderr, signals, logged } = stage({ isTerminal: true, flags, server })
+  const finished = serve(parts)
+  await logged('ready')
+  signals.emit('SIGINT')
+  await finished
+  assert.match(stderr.text, /HTTPS +https:\/\/127\.0\.0\.1:9000 .*\n.*ES01 over TLS/)
+  assert.match(stderr.text, /TLS +on, with a certificate until 2031-01-02/)
+  assert.match(stderr.text, /--broker https:\/\/127\.0\.0\.1:9000 --tls-ca \/etc\/m\.crt\n/)
 })

@@ -9,6 +9,7 @@ import { silentLogger } from '../../../../src/base/logger.ts'
 import type { Logger } from '../../../../src/base/logger.ts'
 import { createEs01Gateway } from '../../../../src/gateway/es01/gateway.ts'
 import type { Es01Gateway } from '../../../../src/gateway/es01/gateway.ts'
+import type { Certificates } from '../../../../src/gateway/shared/certificates.ts'
 import type { Es01Settings, Es01Timeouts } from '../../../../src/gateway/es01/settings.ts'
 import { FrameReader } from '../../../../src/wire/es01/frame.ts'
 import { encodeHello } from '../../../../src/wire/es01/handshake.ts'
@@ -46,6 +47,7 @@ export interface FixtureOptions {
   readonly replyBytes?: number
   readonly connectionsMax?: number
   readonly logger?: Logger
+  readonly certificates?: Certificates
 }
 
 /** Calls until it answers true, once per turn of the event loop; fails with the claim after ten seconds. */
@@ -69,6 +71,7 @@ export async function startGateway(t: TestContext, options: FixtureOptions = {})
     replyBudget,
     logger: options.logger ?? silentLogger,
     timeouts: { lingerMs: 200, ...options.timeouts },
+    ...(options.certificates === undefined ? {} : { certificates: options.certificates }),
     ...(options.connectionsMax === undefined ? {} : { connectionsMax: options.connectionsMax })
   })
   const { port } = await gateway.listen()

@@ -190,6 +190,59 @@ describe('request bytes', () => {
   })
 })
 
+describe('half-read frames', () => {
+  /** Clients that have sent all of a large frame but its end. */
+  async function sendStuck({ greet }: Fixture, count: number): Promise<RawClient[]> {
+    const stuck: RawClient[] = []
+    while (stuck.length < count) {
+      const client = await greet()
+      client.send(produce(stuck.length, 15 * MIB).subarray(0, -1))
+      stuck.push(client)
+    }
+    return stuck
+  }
+
+  test('of one address hold half of the request memory at most, so that the other half is for the others', async t => {
+    const fixture = await startGateway(t, { requestBytes: 128 * MIB })
+    const { requestBudget, gateway } = fixture
+    await sendStuck(fixture, 9)
+    await until('the last of them wait for memory', () => gateway.probe.pauses >= 5)
+    assert.ok(requestBudget.usedBytes > 40 * MIB, `${requestBudget.usedBytes} bytes`)
+    assert.ok(requestBudget.usedBytes <= 64 * MIB, `${requestBudget.usedBytes} bytes`)
+    assert.equal(gateway.probe.refused.memory, 0)
+  })
+
+  test('that do not come on are cut off early once request memory is short, and who waited is served', async t => {
+    const fixture = await startGateway(t, { requestBytes: 40 * MIB, timeouts: { stalledMs: 60 } })
+    const { greet, gateway, requestBudget } = fixture
+    const stuck = await sendStuck(fixture, 1)
+    await until('memory is short', () => requestBudget.usedBytes >= 15 * MIB)
+    const slow = await greet()
+    const frame = produce(7, 15 * MIB)
+    // It sends on, in pieces far above the rate that is asked for: it is not one of them.
+    let sent = 0
+    const feed = setInterval(() => {
+      slow.send(frame.subarray(sent, sent + 256 * KIB))
+      sent += 256 * KIB
+      if (sent >= frame.length) clearInterval(feed)
+    }, 5)
+    t.after(() => clearInterval(feed))
+    assert.equal((await slow.frame()).id, 7)
+    await until('the stuck one is gone', () => stuck.every(client => client.isClosed))
+    assert.deepEqual([gateway.probe.refused.memory, gateway.probe.refused.bodyTimeout], [1, 0])
+  })
+
+  test('may stay while there is memory for all', async t => {
+    const fixture = await startGateway(t, { timeouts: { stalledMs: 20 }, settings: { binaryIdleTimeoutMs: 200 } })
+    const [stuck] = await sendStuck(fixture, 1)
+    const idle = await fixture.greet()
+    await idle.closed()
+    assert.equal(fixture.gateway.probe.refused.memory, 0)
+    stuck?.send(produce(0, 15 * MIB).subarray(-1))
+    assert.equal((await stuck?.frame())?.id, 0)
+  })
+})
+
 describe('time', () => {
   test('a frame that does not come whole in time closes the connection', async t => {
     const { greet, gateway } = await startGateway(t, { timeouts: { bodyMs: 40 } })
