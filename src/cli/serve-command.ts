@@ -1,4 +1,5 @@
 /** `millrace serve`: runs the broker. This file resolves the settings and loads the rest; serve.ts has the life of it. */
+import { closeSync, openSync } from 'node:fs'
 import type { Command } from 'commander'
 import { addExamples } from './common-options.ts'
 import type { CliIo, ExitCode } from './io.ts'
@@ -31,9 +32,22 @@ export function addServeCommand(program: Command, io: CliIo, finish: (code: Exit
         startServer,
         stderr: io.stderr,
         signals: process,
+        hasLostTerminal: () => io.stderr.isTTY === true && !hasTerminal(),
         exit: code => process.exit(code),
         monotonicMs: () => performance.now()
       })
     )
   })
+}
+
+/** Whether the session of this process has a terminal. */
+function hasTerminal(): boolean {
+  try {
+    closeSync(openSync('/dev/tty', 'r'))
+    return true
+  } catch (error) {
+    // ENXIO: it was closed.
+    if (error instanceof Error) return false
+    throw error
+  }
 }

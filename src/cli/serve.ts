@@ -2,7 +2,8 @@
  * The life of a serving process: start, say so, wait for a signal, stop in time. Main thread.
  * The first SIGINT or SIGTERM asks the broker to stop; a second one ends the process at once. A terminal and npm each
  * deliver one Ctrl-C, so the same signal within half a second is the same key press. SIGHUP reloads, SIGUSR2 logs a
- * state dump; one that comes during the start is heeded when the broker runs.
+ * state dump; one that comes during the start is heeded when the broker runs. A SIGHUP that tells of a closed terminal
+ * stops the broker: whoever closes the window of a trial means to end it.
  */
 import type { Logger } from '../base/logger.ts'
 import type { Settings } from '../config/settings.ts'
@@ -27,6 +28,8 @@ export interface ServeParts extends ReloadParts {
   startServer(settings: Settings, logger: Logger): Promise<RunningServer>
   readonly stderr: TextOutput
   readonly signals: SignalSource
+  /** True if it was started at a terminal that is not there any more. */
+  hasLostTerminal(): boolean
   /** Ends the process at once. */
   exit(code: number): void
   monotonicMs(): number
@@ -38,7 +41,7 @@ const ECHO_MS = 500
 /** Runs the broker until it is told to stop. Never rejects for what a user or a disk caused. */
 export async function serve(parts: ServeParts): Promise<ExitCode> {
   const stopping = watchSignals(parts)
-  const running = watchRunningSignals(parts)
+  const running = watchRunningSignals(parts, () => stopping.hear('SIGTERM'))
   try {
     let server: RunningServer
     try {
@@ -68,12 +71,13 @@ interface RunningSignals {
   forget(): void
 }
 
-function watchRunningSignals(parts: ServeParts): RunningSignals {
+function watchRunningSignals(parts: ServeParts, stop: () => void): RunningSignals {
   let { settings } = parts
   let server: RunningServer | null = null
   const early = new Set<() => void>()
   const reload = (): void => {
-    if (server === null) early.add(reload)
+    if (parts.hasLostTerminal()) stop()
+    else if (server === null) early.add(reload)
     else settings = reloadSettings(parts, server, settings)
   }
   const dump = (): void => {
@@ -96,7 +100,13 @@ function watchRunningSignals(parts: ServeParts): RunningSignals {
   }
 }
 
-function watchSignals(parts: ServeParts): { first: Promise<StopSignal>; forget: () => void } {
+interface StopSignals {
+  readonly first: Promise<StopSignal>
+  hear(signal: StopSignal): void
+  forget(): void
+}
+
+function watchSignals(parts: ServeParts): StopSignals {
   let firstSignal: StopSignal | null = null
   let firstMs = 0
   const { promise, resolve } = Promise.withResolvers<StopSignal>()
@@ -117,6 +127,7 @@ function watchSignals(parts: ServeParts): { first: Promise<StopSignal>; forget: 
   parts.signals.on('SIGTERM', hearTerminate)
   return {
     first: promise,
+    hear,
     forget: () => {
       parts.signals.off('SIGINT', hearInterrupt)
       parts.signals.off('SIGTERM', hearTerminate)

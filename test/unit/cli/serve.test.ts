@@ -54,6 +54,7 @@ function stage(
   }
   const wanted = { read: () => settingsOf(options.flags ?? {}) }
   const levels: string[] = []
+  const terminal = { isLost: false }
   const parts: ServeParts = {
     settings: settingsOf(options.flags ?? {}),
     readSettings: () => wanted.read(),
@@ -62,6 +63,7 @@ function stage(
     startServer: () => Promise.resolve(server),
     stderr,
     signals,
+    hasLostTerminal: () => terminal.isLost,
     exit: code => exits.push(code),
     monotonicMs: () => clock.nowMs
   }
@@ -69,7 +71,7 @@ function stage(
     if (lines.some(line => line.message === message)) return Promise.resolve()
     return new Promise<void>(resolve => waiting.push({ message, resolve }))
   }
-  return { parts, lines, stderr, signals, exits, clock, logged, wanted, levels }
+  return { parts, lines, stderr, signals, exits, clock, logged, wanted, levels, terminal }
 }
 
 test('the ready line has the addresses in effect, and a signal stops the broker with exit code 0', async () => {
@@ -281,4 +283,14 @@ test('the banner says https and until when the certificate holds, and the next c
   assert.match(stderr.text, /HTTPS +https:\/\/127\.0\.0\.1:9000 .*\n.*ES01 over TLS/)
   assert.match(stderr.text, /TLS +on, with a certificate until 2031-01-02/)
   assert.match(stderr.text, /--broker https:\/\/127\.0\.0\.1:9000 --tls-ca \/etc\/m\.crt\n/)
+})
+
+test('a SIGHUP because the terminal was closed stops the broker', async () => {
+  const { parts, lines, signals, logged, terminal } = stage({ isTerminal: true })
+  const finished = serve(parts)
+  await logged('ready')
+  terminal.isLost = true
+  signals.emit('SIGHUP')
+  assert.equal(await finished, 0)
+  assert.equal(lines.at(-1)?.message, 'stopped')
 })
