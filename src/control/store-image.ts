@@ -35,6 +35,25 @@ export interface Placement {
   readonly previousShardCount: number | null
 }
 
+/** A consumer group. */
+export interface GroupRow {
+  /** What the rows of its offsets call it. */
+  readonly number: number
+  readonly name: string
+  /** Id of the key that it belongs to. */
+  readonly owner: string
+}
+
+/** Committed offsets, a column each, all of one length: there may be millions. */
+export interface GroupOffsetRows {
+  /** Numbers of groups. */
+  readonly groups: Uint32Array
+  /** Topic ids. */
+  readonly topics: Float64Array
+  readonly partitions: Uint32Array
+  readonly offsets: BigUint64Array
+}
+
 /** What the store held when it was opened. */
 export interface StoreImage {
   /** Random, made with the directory: hex, 32 digits. */
@@ -55,6 +74,9 @@ export interface StoreImage {
   readonly nextProducerNumber: number
   /** In the order in which they were made. */
   readonly keys: readonly StoredKey[]
+  readonly groups: readonly GroupRow[]
+  /** Of these groups, on live topics. */
+  readonly groupOffsets: GroupOffsetRows
 }
 
 /** A change of the catalog: placement, journals, topics. */
@@ -87,5 +109,12 @@ export type KeyChange =
   /** Only of a revoked key. */
   | { readonly kind: 'key-forgotten'; readonly keyId: string }
 
+export type GroupChange =
+  | { readonly kind: 'group-added'; readonly group: GroupRow }
+  /** With its offsets. */
+  | { readonly kind: 'group-removed'; readonly number: number; readonly topics: readonly number[] }
+  /** Rows that are there are replaced. */
+  | { readonly kind: 'group-offsets'; readonly rows: GroupOffsetRows }
+
 /** One durable change. A commit applies all of its changes or none. */
-export type StoreChange = CatalogChange | ProducerChange | KeyChange
+export type StoreChange = CatalogChange | ProducerChange | KeyChange | GroupChange

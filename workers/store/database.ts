@@ -20,6 +20,7 @@ import {
   SQLITE_READONLY
 } from '../../src/store/sqlite-error.ts'
 import { INSERT_KEY, keyValues } from './key-rows.ts'
+import { GroupRows } from './group-rows.ts'
 import { configColumns, configValues, readImage } from './schema.ts'
 
 /**
@@ -44,12 +45,14 @@ const ioCodes: readonly (number | null)[] = [
 export class StoreDatabase {
   readonly #database: DatabaseSync
   readonly #statements: Statements
+  readonly #groups: GroupRows
   #failure: { readonly cause: unknown } | null = null
 
   /** @param database prepared by prepareTables; this object closes it. */
   constructor(database: DatabaseSync) {
     this.#database = database
     this.#statements = prepareStatements(database)
+    this.#groups = new GroupRows(database)
   }
 
   /** @throws StoreOpenError damaged */
@@ -116,9 +119,14 @@ export class StoreDatabase {
       case 'topic-deleted':
         changedOne(this.#statements.bury.run(change.id))
         changedOne(this.#statements.remove.run(change.id))
+        this.#groups.forgetTopic(change.id)
         return
       case 'tombstones-forgotten':
-        for (const id of change.ids) this.#statements.forgetTombstone.run(id)
+        for (const id of change.ids) {
+          this.#statements.forgetTombstone.run(id)
+          // Offsets that were on their way when the topic was deleted.
+          this.#groups.forgetTopic(id)
+        }
         return
       case 'producer-added':
         return this.#addProducer(change.producer)
@@ -139,6 +147,10 @@ export class StoreDatabase {
       case 'key-forgotten':
         this.#statements.forgetKey.run(change.keyId)
         return
+      case 'group-added':
+      case 'group-removed':
+      case 'group-offsets':
+        return this.#groups.apply(change)
       default:
         unreachable(change)
     }

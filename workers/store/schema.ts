@@ -7,6 +7,7 @@
  *   tombstones  deleted topics whose handles may still stand in a slot (durability V6)
  *   producers   producer ids of HTTP and ES01 with the numbers that the journal has for them (durability W5)
  *   keys        API keys: what they may do, and what is kept of their secrets (model/keys.ts)
+ *   groups, group_offsets  consumer groups and what they committed: group-rows.ts
  *
  * u64 values (retention, tombstone retention) are kept as decimal text: SQLite integers are signed, and neither they
  * nor JavaScript numbers hold them exactly. Everything else is a safe integer by its limits.
@@ -21,9 +22,10 @@ import type { StoreImage, Tombstone } from '../../src/control/store-image.ts'
 import { StoreOpenError } from '../../src/store/store-open-error.ts'
 import { readKeys } from './key-rows.ts'
 import { integerOf, textOf, countOf, wrongValue, type Row } from './columns.ts'
+import { groupTables, readGroups } from './group-rows.ts'
 
 /** PRAGMA user_version. Raised by one with every change of the tables; an older one is migrated, a newer one refused. */
-export const FORMAT_VERSION = 4
+export const FORMAT_VERSION = 5
 /** PRAGMA application_id: the letters MLRC. */
 export const APPLICATION_ID = 0x4d4c_5243
 
@@ -101,8 +103,8 @@ const keyTables = `
   ) STRICT;
 `
 
-/** What makes each format of the one before, from format 2 on. */
-const migrations: readonly string[] = [producerTables, placementColumns, keyTables]
+/** What makes each format of the one before, from format 2 on; the last is that of consumer groups. */
+const migrations: readonly string[] = [producerTables, placementColumns, keyTables, groupTables]
 
 /**
  * Checks that the file is ours and not newer than this code, sets how it commits, and makes the tables in a new one.
@@ -169,7 +171,8 @@ export function readImage(database: DatabaseSync): StoreImage {
     nextHandle: integerOf(state, 'next_handle'),
     producers: database.prepare('SELECT * FROM producers ORDER BY number').all().map(producerOf),
     nextProducerNumber: integerOf(state, 'next_producer_number'),
-    keys: readKeys(database)
+    keys: readKeys(database),
+    ...readGroups(database)
   }
 }
 

@@ -4,8 +4,9 @@ import { describe, it } from 'node:test'
 import { silentLogger } from '../../../src/base/logger.ts'
 import { TombstoneKeeper } from '../../../src/broker/tombstones.ts'
 import { Catalog } from '../../../src/control/catalog.ts'
-import type { StoreChange, StoreImage, Tombstone } from '../../../src/control/store-image.ts'
+import type { StoreChange, Tombstone } from '../../../src/control/store-image.ts'
 import { toTopicId } from '../../../src/model/ids.ts'
+import { emptyImage } from '../control/topics.ts'
 
 const tombstone = (id: number): Tombstone => ({
   id: toTopicId(id),
@@ -15,21 +16,7 @@ const tombstone = (id: number): Tombstone => ({
 })
 
 function stage(tombstones: readonly Tombstone[]) {
-  const image: StoreImage = {
-    directoryId: '0'.repeat(32),
-    shardCount: 2,
-    placementEpoch: 1,
-    nextShardCount: null,
-    previousShardCount: null,
-    topics: [],
-    tombstones,
-    newestSlots: [],
-    nextTopicId: 1000,
-    nextHandle: 100_000,
-    producers: [],
-    nextProducerNumber: 1,
-    keys: []
-  }
+  const image = { ...emptyImage, shardCount: 2, placementEpoch: 1, tombstones, nextTopicId: 1000, nextHandle: 100_000 }
   const catalog = new Catalog(image)
   const commits: StoreChange[] = []
   const newest = [5, 7]

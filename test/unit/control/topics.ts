@@ -33,7 +33,14 @@ export const emptyImage: StoreImage = {
   nextHandle: 1,
   producers: [],
   nextProducerNumber: 1,
-  keys: []
+  keys: [],
+  groups: [],
+  groupOffsets: {
+    groups: new Uint32Array(0),
+    topics: new Float64Array(0),
+    partitions: new Uint32Array(0),
+    offsets: new BigUint64Array(0)
+  }
 }
 
 export function topicOf(fields: { id: number; name: string; firstHandle: number } & Partial<Omit<Topic, 'id'>>): Topic {

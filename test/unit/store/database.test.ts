@@ -119,7 +119,8 @@ describe('producers in the store', () => {
 })
 
 /** Takes back what each format added, newest first. */
-const dropFormat4 = 'DROP TABLE keys'
+const dropFormat5 = 'DROP TABLE groups; DROP TABLE group_offsets'
+const dropFormat4 = `${dropFormat5}; DROP TABLE keys`
 const dropFormat3 = `${dropFormat4}; ALTER TABLE state DROP COLUMN next_shard_count; ALTER TABLE state DROP COLUMN previous_shard_count`
 
 describe('the placement of shards in the store', () => {

@@ -6,6 +6,7 @@ import { describe, test } from 'node:test'
 import { makeDataDirectory, takeLock } from '../../../src/store/directory-lock.ts'
 import { StoreOpenError } from '../../../src/store/store-open-error.ts'
 import type { StoreOpenCode } from '../../../src/store/store-open-error.ts'
+import { FORMAT_VERSION } from '../../../workers/store/schema.ts'
 import { freshDataDir, openForTest, StoreChild } from './store-tools.ts'
 import { FORMAT_VERSION } from '../../../workers/store/schema.ts'
 

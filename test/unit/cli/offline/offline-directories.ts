@@ -19,6 +19,7 @@ import { testDirectory } from '../../../support/log-harness.ts'
 import { diskOf, type JournalImage } from '../../../support/log-image.ts'
 import type { Tree } from '../../../support/settled-sample.ts'
 import { temporaryDirectory } from '../../../support/temporary-directory.ts'
+import { emptyImage } from '../../control/topics.ts'
 
 /** A topic of the store. */
 export function topicOf(id: number, name: string, firstHandle: number, partitionCount: number): Topic {
@@ -41,19 +42,12 @@ export function topicOf(id: number, name: string, firstHandle: number, partition
 /** A store with these topics, for one shard. */
 export function imageOf(topics: readonly Topic[], rest: Partial<StoreImage> = {}): StoreImage {
   return {
-    directoryId: '0'.repeat(32),
+    ...emptyImage,
     shardCount: 1,
     placementEpoch: 1,
-    nextShardCount: null,
-    previousShardCount: null,
     topics,
-    tombstones: [],
-    newestSlots: [],
     nextTopicId: 100,
     nextHandle: 1000,
-    producers: [],
-    nextProducerNumber: 1,
-    keys: [],
     ...rest
   }
 }
