@@ -25,6 +25,18 @@ export function checkProducerId(id: string): void {
   throw new BrokerError('NAME_INVALID', { field: 'producer_id', value: echo(id), rule: PRODUCER_RULE })
 }
 
+/** @throws BrokerError NAME_INVALID */
+export function checkGroupName(name: string): void {
+  if (namePattern.test(name) && name.length <= limits.nameBytesMax && name !== '.' && name !== '..') return
+  throw new BrokerError('NAME_INVALID', { field: 'group', value: echo(name), rule: NAME_RULE })
+}
+
+/** @throws BrokerError NAME_INVALID */
+export function checkMemberId(id: string): void {
+  if (namePattern.test(id) && id.length <= limits.nameBytesMax) return
+  throw new BrokerError('NAME_INVALID', { field: 'member_id', value: echo(id), rule: PRODUCER_RULE })
+}
+
 /** @throws BrokerError FIELD_RANGE */
 export function checkPartitionCount(partitions: number): void {
   if (Number.isInteger(partitions) && partitions >= 1 && partitions <= limits.partitionsMax) return

@@ -1,7 +1,7 @@
 /**
  * Every error a caller can see: number, Kafka code, HTTP status, what to do, and what became of the data.
  * Numbers are forever; a gap is a retired number. 1xx request and catalog, 2xx log and shard, 3xx access and quota,
- * 6xx protocol, 9xx internal. Across threads and sockets go the number and the details, never an Error.
+ * 4xx groups, 6xx protocol, 9xx internal. Across threads and sockets go the number and the details, never an Error.
  */
 
 export type Retry = 'never' | 'same' | 'refresh'
@@ -183,6 +183,62 @@ export const errorTable = {
     'bad request',
     'the request body came too slowly: {received} bytes in {seconds} s, at least {limit} bytes a second are asked for; nothing was written',
     { kafka: 7, retry: 'same' }
+  ),
+
+  GROUP_OWNED: spec(
+    401,
+    403,
+    'forbidden',
+    "group '{group}' belongs to another key: use that key, one that is admin on '*', or another group",
+    { kafka: 30 }
+  ),
+  GROUP_NOT_FOUND: spec(
+    402,
+    404,
+    'not found',
+    "no group '{group}': a group comes to be with its first commit or join",
+    {
+      kafka: 69
+    }
+  ),
+  MEMBER_NOT_FOUND: spec(403, 404, 'not found', "group '{group}' has no member '{member}': join again", { kafka: 25 }),
+  MEMBER_OWNED: spec(404, 403, 'forbidden', "member '{member}' of group '{group}' belongs to another key", {
+    kafka: 30
+  }),
+  GROUP_NOT_EMPTY: spec(
+    405,
+    409,
+    'bad request',
+    "group '{group}' has {count} member(s): it can be deleted once they have left, or were silent for --coord-member-timeout",
+    { kafka: 68, retry: 'same' }
+  ),
+  GROUPS_TOO_MANY: spec(
+    406,
+    400,
+    'bad request',
+    "group '{group}' would be one more than the {limit} that there may be; delete some that are not used",
+    { kafka: 24 }
+  ),
+  GROUP_OFFSETS_TOO_MANY: spec(
+    407,
+    400,
+    'bad request',
+    "an offset of group '{group}' would be one more than the {limit} partitions that {whose} with an offset; delete groups that are not used",
+    { kafka: 28 }
+  ),
+  MEMBERS_TOO_MANY: spec(
+    408,
+    400,
+    'bad request',
+    "group '{group}' has {limit} members, as many as one may have; use another group",
+    { kafka: 81 }
+  ),
+  GROUP_KIND: spec(
+    409,
+    400,
+    'bad request',
+    "the members of group '{group}' speak {kind}: one that speaks {wanted} can join when they are gone",
+    { kafka: 23 }
   ),
 
   FRAME_INVALID: spec(601, 400, 'decode', '{problem}', { kafka: 42 }),

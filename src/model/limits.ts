@@ -46,6 +46,27 @@ export const limits = {
   quotaDebtMs: 10_000,
   /** Quota buckets of a direction that are kept before those that are full again are dropped: a bucket has some 100 bytes. */
   idleBucketsMax: 1024,
+  /** Consumer groups, and partitions that one of them has an offset for (spec 6). */
+  groupsMax: 100_000,
+  groupOffsetsMax: 100_000,
+  /** The same over all groups: some 13 bytes each in memory, 30 on disk, and all are read at a start. */
+  groupOffsetsTotalMax: 2_000_000,
+  /** Members of one group, and topics of one member (spec 7, seed). */
+  groupMembersMax: 1_000,
+  memberTopicsMax: 100,
+  /** Members of all groups, and partitions that they have: what a process that only joins could take of the memory. */
+  membersTotalMax: 100_000,
+  assignedPartitionsMax: 10_000_000,
+  /** Between two flushes of committed offsets: with the writing itself it stays below the second of the seed. */
+  groupFlushMs: 750,
+  /** Offsets of one such commit to the store: what it does in a few milliseconds, so that others get their turn between. */
+  groupFlushRows: 2_000,
+  /** Between two looks for silent members (spec 7). */
+  memberSweepMs: 2_000,
+  /** Records looked at for one answer about lag in seconds: each may be a read of the disk. */
+  lagReadsMax: 1_000,
+  /** Of those, at once. */
+  lagReadsAtOnce: 16,
   /** Requests in progress on one ES01 connection (seed). */
   connectionRequestsMax: 32,
   /** Answers that the client of an ES01 connection has not taken, before no more of its requests are: a few writes' worth. */

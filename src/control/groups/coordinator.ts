@@ -1,0 +1,164 @@
+/**
+ * Who is a member of which group: the rules of joining, and limits over all groups. Main thread only; calls nobody, has
+ * no clock. Who owns a group, and who may read what, is asked before.
+ */
+import { BrokerError } from '../../model/errors.ts'
+import type { GroupKind, HeartbeatStatus } from '../../model/groups.ts'
+import { limits } from '../../model/limits.ts'
+import type { Group } from './group-table.ts'
+import { Membership, type CountOf, type Joining, type Member } from './membership.ts'
+
+/** Who acts for a member. */
+export interface Actor {
+  readonly keyId: string
+  readonly isAdmin: boolean
+}
+
+/** What it counts, for metrics. */
+export interface CoordinatorCounts {
+  /** Groups that have members. */
+  readonly groups: number
+  readonly members: number
+  /** Assignments made since the process started. */
+  readonly rebalances: number
+  /** Members removed because they were silent. */
+  readonly evictions: number
+}
+
+export class Coordinator {
+  /** By number of the group. One without members is kept for its generation. */
+  readonly #memberships = new Map<number, Membership>()
+  /** Those with members. */
+  readonly #live = new Map<number, Membership>()
+  readonly #countOf: CountOf
+  #members = 0
+  #assigned = 0
+  #rebalances = 0
+  #evictions = 0
+
+  constructor(countOf: CountOf) {
+    this.#countOf = countOf
+  }
+
+  get counts(): CoordinatorCounts {
+    const { size: groups } = this.#live
+    return { groups, members: this.#members, rebalances: this.#rebalances, evictions: this.#evictions }
+  }
+
+  /** undefined: nobody joined it since the process started. */
+  membershipOf(group: Group): Membership | undefined {
+    return this.#memberships.get(group.number)
+  }
+
+  /**
+   * Whether a member may join. @param group null: one that would be new.
+   * @throws BrokerError GROUP_KIND, MEMBER_OWNED, MEMBERS_TOO_MANY, OVERLOADED
+   */
+  check(group: Group | null, actor: Actor, joining: Pick<Joining, 'memberId' | 'kind'>): void {
+    const membership = group === null ? undefined : this.membershipOf(group)
+    const { memberId, kind } = joining
+    if (group !== null && membership !== undefined) {
+      refuseOtherKind(group, membership, kind)
+      const member = membership.withId(memberId)
+      refuseOtherKey(group, member, actor)
+      if (member !== undefined) return
+      if (membership.memberCount >= limits.groupMembersMax) {
+        throw new BrokerError('MEMBERS_TOO_MANY', { group: group.name, limit: limits.groupMembersMax })
+      }
+    }
+    const { membersTotalMax, assignedPartitionsMax } = limits
+    if (this.#members >= membersTotalMax) {
+      throw new BrokerError('OVERLOADED', { what: 'the number of members of all groups', limit: membersTotalMax })
+    }
+    if (this.#assigned >= assignedPartitionsMax) {
+      const what = 'the number of partitions that members of all groups have'
+      throw new BrokerError('OVERLOADED', { what, limit: assignedPartitionsMax })
+    }
+  }
+
+  /** @returns the member and the generation of its group. @throws what check() throws */
+  join(group: Group, actor: Actor, joining: Omit<Joining, 'keyId'>): { member: Member; generation: number } {
+    this.check(group, actor, joining)
+    const membership = this.#memberships.get(group.number) ?? new Membership()
+    this.#memberships.set(group.number, membership)
+    const member = this.#changing(group.number, membership, () =>
+      membership.join({ ...joining, keyId: actor.keyId }, this.#countOf)
+    )
+    return { member, generation: membership.generation }
+  }
+
+  /** A member is seen, whatever generation it knows. @throws BrokerError MEMBER_OWNED */
+  heartbeat(
+    group: Group,
+    actor: Actor,
+    member: { readonly id: string; readonly generation: number | bigint; readonly nowMs: number }
+  ): { status: HeartbeatStatus; generation: number } {
+    const membership = this.membershipOf(group)
+    const known = membership?.withId(member.id)
+    refuseOtherKey(group, known, actor)
+    const generation = membership?.generation ?? 0
+    if (membership === undefined || known === undefined) return { status: 'unknown_member', generation }
+    membership.see(known.id, member.nowMs)
+    const isSame = BigInt(member.generation) === BigInt(generation)
+    return { status: isSame ? 'ok' : 'rebalance_required', generation }
+  }
+
+  /** Nothing happens if it is no member. @throws BrokerError MEMBER_OWNED */
+  leave(group: Group, actor: Actor, memberId: string): void {
+    const membership = this.membershipOf(group)
+    const member = membership?.withId(memberId)
+    refuseOtherKey(group, member, actor)
+    if (membership === undefined || member === undefined) return
+    this.#changing(group.number, membership, () => membership.leave(memberId, this.#countOf))
+  }
+
+  /** @throws BrokerError MEMBER_NOT_FOUND, MEMBER_OWNED */
+  memberOf(group: Group, actor: Actor, memberId: string): { member: Member; generation: number } {
+    const membership = this.membershipOf(group)
+    const member = membership?.withId(memberId)
+    refuseOtherKey(group, member, actor)
+    if (membership === undefined || member === undefined) {
+      throw new BrokerError('MEMBER_NOT_FOUND', { group: group.name, member: memberId })
+    }
+    return { member, generation: membership.generation }
+  }
+
+  /** Removes the members of all groups that were not seen since then. @returns how many, by number of the group. */
+  evict(sinceMs: number): Map<number, number> {
+    const evicted = new Map<number, number>()
+    for (const [number, membership] of [...this.#live]) {
+      const gone = this.#changing(number, membership, () => membership.evict(sinceMs, this.#countOf))
+      if (gone.length > 0) evicted.set(number, gone.length)
+      this.#evictions += gone.length
+    }
+    return evicted
+  }
+
+  /** Of a group that is removed. It must have no members. */
+  forget(group: Group): void {
+    this.#memberships.delete(group.number)
+  }
+
+  /** Keeps the counts right over a change. */
+  #changing<T>(number: number, membership: Membership, change: () => T): T {
+    const { generation, memberCount, assignedCount } = membership
+    const result = change()
+    this.#rebalances += membership.generation - generation
+    this.#members += membership.memberCount - memberCount
+    this.#assigned += membership.assignedCount - assignedCount
+    if (membership.memberCount > 0) this.#live.set(number, membership)
+    else this.#live.delete(number)
+    return result
+  }
+}
+
+function refuseOtherKind(group: Group, membership: Membership, kind: GroupKind): void {
+  if (membership.kind === null || membership.kind === kind) return
+  throw new BrokerError('GROUP_KIND', { group: group.name, kind: membership.kind, wanted: kind })
+}
+
+/** A member is bound to the key that made it (seed). */
+function refuseOtherKey(group: Group, member: Member | undefined, { keyId, isAdmin }: Actor): void {
+  if (member === undefined || isAdmin || member.keyId === keyId) return
+  throw new BrokerError('MEMBER_OWNED', { group: group.name, member: member.id })
+}

@@ -1,0 +1,260 @@
+/**
+ * The groups of this broker, in memory: their owners, and what they committed. Main thread only; calls nobody.
+ *
+ * Invariants: names and numbers are unique; numbers only rise while the process runs. What is committed is visible at once
+ * and reaches the store by takeChanged(), or comes back by giveBack(). A topic's offsets go with the topic: its id never
+ * comes again.
+ */
+import { assert } from '../../base/assert.ts'
+import { BrokerError } from '../../model/errors.ts'
+import type { GroupOffset } from '../../model/groups.ts'
+import { limits } from '../../model/limits.ts'
+import type { GroupOffsetRows, GroupRow, StoreImage } from '../store-image.ts'
+import { checkGroupName } from '../topic-rules.ts'
+import { TopicOffsets } from './topic-offsets.ts'
+
+export interface Group extends GroupRow {
+  /** By topic id. Changed by the table alone. */
+  readonly topics: ReadonlyMap<number, TopicOffsets>
+  /** Entries over all topics. */
+  readonly offsetCount: number
+}
+
+interface KnownGroup extends Group {
+  readonly topics: Map<number, TopicOffsets>
+  offsetCount: number
+}
+
+/** A committed offset, for whoever reports all of them. */
+export interface CommittedEntry {
+  readonly group: string
+  readonly ownerKeyId: string
+  readonly topicId: number
+  readonly partition: number
+  readonly offset: bigint
+}
+
+export class GroupTable {
+  readonly #byName = new Map<string, KnownGroup>()
+  readonly #byNumber = new Map<number, KnownGroup>()
+  readonly #byTopic = new Map<number, Set<TopicOffsets>>()
+  /** Those with changed entries, in the order in which they changed first. */
+  readonly #changed = new Set<TopicOffsets>()
+  #nextNumber = 1
+  #offsetCount = 0
+
+  constructor(image: Pick<StoreImage, 'groups' | 'groupOffsets'>) {
+    for (const row of image.groups) {
+      this.#insert({ ...row, topics: new Map(), offsetCount: 0 })
+      this.#nextNumber = Math.max(this.#nextNumber, row.number + 1)
+    }
+    const { groups, topics, partitions, offsets } = image.groupOffsets
+    for (let i = 0; i < groups.length; i++) {
+      const group = this.#byNumber.get(groups[i] ?? 0)
+      assert(group !== undefined, 'stored offsets belong to a stored group')
+      this.#set(group, topics[i] ?? 0, partitions[i] ?? 0, offsets[i] ?? 0n, true)
+    }
+  }
+
+  get groupCount(): number {
+    return this.#byName.size
+  }
+
+  /** Committed offsets of all groups. */
+  get offsetCount(): number {
+    return this.#offsetCount
+  }
+
+  /** Whether the store lacks something. */
+  get isChanged(): boolean {
+    return this.#changed.size > 0
+  }
+
+  withName(name: string): Group | undefined {
+    return this.#byName.get(name)
+  }
+
+  groups(): Iterable<Group> {
+    return this.#byName.values()
+  }
+
+  /** A new group, whose row is to be committed. @throws BrokerError NAME_INVALID, GROUPS_TOO_MANY */
+  add(name: string, owner: string): Group {
+    checkGroupName(name)
+    if (this.#byName.size >= limits.groupsMax) {
+      throw new BrokerError('GROUPS_TOO_MANY', { group: name, limit: limits.groupsMax })
+    }
+    const group = { number: this.#nextNumber++, name, owner, topics: new Map(), offsetCount: 0 }
+    this.#insert(group)
+    return group
+  }
+
+  /** Forgets a group and all of its offsets. The object keeps them, for restore(). */
+  remove(group: Group): void {
+    const known = this.#known(group)
+    this.#byName.delete(known.name)
+    this.#byNumber.delete(known.number)
+    for (const offsets of known.topics.values()) this.#unlink(offsets)
+  }
+
+  /** What was removed is there again: the store refused. Nothing else has its name. Offsets of topics that are gone by now stay so. */
+  restore(group: Group, isLive: (topicId: number) => boolean): void {
+    const { number, name, owner } = group
+    const restored = { number, name, owner, topics: new Map(), offsetCount: 0 }
+    this.#insert(restored)
+    for (const [topicId, offsets] of group.topics) {
+      if (!isLive(topicId)) continue
+      for (const [partition, offset] of offsets.entries()) this.#set(restored, topicId, partition, offset, false)
+    }
+  }
+
+  offsetOf(group: Group, topicId: number, partition: number): GroupOffset | null {
+    return group.topics.get(topicId)?.offsetOf(partition) ?? null
+  }
+
+  /** @throws BrokerError GROUP_OFFSETS_TOO_MANY of an entry that would be new. */
+  commit(group: Group, topicId: number, partition: number, offset: GroupOffset): void {
+    const known = this.#known(group)
+    const isNew = this.offsetOf(known, topicId, partition) === null
+    if (isNew) this.checkRoom(known, 1)
+    this.#set(known, topicId, partition, offset, false)
+  }
+
+  /** What groups have of a topic, for the caller to look through before anything else happens. */
+  offsetsOfTopic(topicId: number): TopicOffsets[] {
+    return [...(this.#byTopic.get(topicId) ?? [])]
+  }
+
+  /** Topics that some group has an offset of. A copy. */
+  topicIds(): number[] {
+    return [...this.#byTopic.keys()]
+  }
+
+  groupWithNumber(number: number): Group | undefined {
+    return this.#byNumber.get(number)
+  }
+
+  /** The topic is deleted: its offsets are too, here; in the store they go with its row. */
+  forgetTopic(topicId: number): void {
+    for (const { group } of this.offsetsOfTopic(topicId)) {
+      const known = this.#byNumber.get(group)
+      if (known !== undefined) this.#forget(known, topicId)
+    }
+  }
+
+  /**
+   * Takes up to so many entries that the store does not have; they count as stored.
+   * @returns null if there are none.
+   */
+  takeChanged(countMax: number): GroupOffsetRows | null {
+    const picked: TopicOffsets[] = []
+    let count = 0
+    for (const offsets of this.#changed) {
+      if (count >= countMax) break
+      picked.push(offsets)
+      count += offsets.changedCount
+    }
+    if (count === 0) return null
+    const rows = newRows(Math.min(count, countMax))
+    let at = 0
+    for (const offsets of picked) {
+      offsets.takeChanged(countMax - at, (partition, offset) => {
+        rows.groups[at] = offsets.group
+        rows.topics[at] = offsets.topicId
+        rows.partitions[at] = partition
+        rows.offsets[at++] = BigInt(offset)
+      })
+      if (offsets.changedCount === 0) this.#changed.delete(offsets)
+    }
+    return rows
+  }
+
+  /** Could not be stored: to be taken again. What is gone by now stays so. */
+  giveBack({ groups, topics, partitions }: GroupOffsetRows): void {
+    for (let i = 0; i < groups.length; i++) {
+      const offsets = this.#byNumber.get(groups[i] ?? 0)?.topics.get(topics[i] ?? 0)
+      if (offsets === undefined) continue
+      offsets.markChanged(partitions[i] ?? 0)
+      this.#changed.add(offsets)
+    }
+  }
+
+  /** All of it, for metrics; nothing may change while it is walked. */
+  *committedEntries(): Generator<CommittedEntry> {
+    for (const { name: group, owner: ownerKeyId, topics } of this.#byName.values()) {
+      for (const [topicId, offsets] of topics) {
+        for (const [partition, offset] of offsets.entries())
+          yield { group, ownerKeyId, topicId, partition, offset: BigInt(offset) }
+      }
+    }
+  }
+
+  /** Whether so many more entries may be. @throws BrokerError GROUP_OFFSETS_TOO_MANY */
+  checkRoom({ name, offsetCount }: Group, count: number): void {
+    const { groupOffsetsMax, groupOffsetsTotalMax } = limits
+    if (offsetCount + count > groupOffsetsMax) {
+      throw new BrokerError('GROUP_OFFSETS_TOO_MANY', {
+        group: name,
+        limit: groupOffsetsMax,
+        whose: 'a group may have'
+      })
+    }
+    if (this.#offsetCount + count > groupOffsetsTotalMax) {
+      const whose = 'all groups together may have'
+      throw new BrokerError('GROUP_OFFSETS_TOO_MANY', { group: name, limit: groupOffsetsTotalMax, whose })
+    }
+  }
+
+  #set(group: KnownGroup, topicId: number, partition: number, offset: GroupOffset, isStored: boolean): void {
+    let offsets = group.topics.get(topicId)
+    if (offsets === undefined) {
+      offsets = new TopicOffsets(group.number, topicId)
+      group.topics.set(topicId, offsets)
+      const others = this.#byTopic.get(topicId)
+      if (others === undefined) this.#byTopic.set(topicId, new Set([offsets]))
+      else others.add(offsets)
+    }
+    if (offsets.set(partition, offset, isStored)) {
+      group.offsetCount++
+      this.#offsetCount++
+    }
+    if (!isStored) this.#changed.add(offsets)
+  }
+
+  #forget(group: KnownGroup, topicId: number): void {
+    const offsets = group.topics.get(topicId)
+    assert(offsets !== undefined, 'what is forgotten is there')
+    group.topics.delete(topicId)
+    group.offsetCount -= offsets.count
+    this.#unlink(offsets)
+  }
+
+  #unlink(offsets: TopicOffsets): void {
+    this.#offsetCount -= offsets.count
+    this.#changed.delete(offsets)
+    const others = this.#byTopic.get(offsets.topicId)
+    others?.delete(offsets)
+    if (others?.size === 0) this.#byTopic.delete(offsets.topicId)
+  }
+
+  #insert(group: KnownGroup): void {
+    assert(!this.#byName.has(group.name) && !this.#byNumber.has(group.number), 'names and numbers of groups are unique')
+    this.#byName.set(group.name, group)
+    this.#byNumber.set(group.number, group)
+  }
+
+  #known(group: Group): KnownGroup {
+    const known = this.#byNumber.get(group.number)
+    assert(known === group, 'a group that is used is in the table')
+    return known
+  }
+}
+
+function newRows(count: number): GroupOffsetRows {
+  return {
+    groups: new Uint32Array(count),
+    topics: new Float64Array(count),
+    partitions: new Uint32Array(count),
+    offsets: new BigUint64Array(count)
+  }
+}

@@ -1,0 +1,127 @@
+/**
+ * What one group has committed in one topic, and what of that the store does not have yet. Main thread only; calls nobody.
+ *
+ *   partitions  ascending      4 bytes each; found by binary search, and a commit in order appends
+ *   offsets     same places    8 bytes each; −1: above 2^53 − 1, the offset stands in `#large`
+ *   changed     same places    1 byte each: the row in the store is older
+ *
+ * There may be millions of these entries: no object of its own for any of them.
+ */
+import { grownFloat64, grownUint32, grownUint8 } from '../../base/grow.ts'
+import type { GroupOffset } from '../../model/groups.ts'
+
+/** Stands in `offsets` for an offset that no number holds exactly. */
+const LARGE = -1
+const FIRST_CAPACITY = 4
+
+export class TopicOffsets {
+  /** Number of the group. */
+  readonly group: number
+  readonly topicId: number
+  #count = 0
+  #changedCount = 0
+  #partitions = new Uint32Array(FIRST_CAPACITY)
+  #offsets = new Float64Array(FIRST_CAPACITY)
+  #changed = new Uint8Array(FIRST_CAPACITY)
+  /** By partition. */
+  #large: Map<number, bigint> | null = null
+
+  constructor(group: number, topicId: number) {
+    this.group = group
+    this.topicId = topicId
+  }
+
+  /** Partitions that have an offset. */
+  get count(): number {
+    return this.#count
+  }
+
+  get changedCount(): number {
+    return this.#changedCount
+  }
+
+  /** null: nothing is committed there. */
+  offsetOf(partition: number): GroupOffset | null {
+    const place = this.#placeOf(partition)
+    return this.#has(place, partition) ? this.#offsetAt(place) : null
+  }
+
+  /** @param isStored the store has it so. @returns true if the partition had none. */
+  set(partition: number, offset: GroupOffset, isStored = false): boolean {
+    const place = this.#placeOf(partition)
+    const isNew = !this.#has(place, partition)
+    if (isNew) this.#insert(place, partition)
+    const number = Number(offset)
+    const isExact = Number.isSafeInteger(number)
+    this.#offsets[place] = isExact ? number : LARGE
+    if (isExact) this.#large?.delete(partition)
+    else (this.#large ??= new Map()).set(partition, BigInt(offset))
+    if (!isStored) this.#mark(place)
+    return isNew
+  }
+
+  /** The row of a partition is to be written again; nothing happens if it has none. */
+  markChanged(partition: number): void {
+    const place = this.#placeOf(partition)
+    if (this.#has(place, partition)) this.#mark(place)
+  }
+
+  /** Hands out up to so many changed entries, which count as stored from here on. */
+  takeChanged(countMax: number, take: (partition: number, offset: GroupOffset) => void): void {
+    let place = -1
+    for (let left = Math.min(countMax, this.#changedCount); left > 0; left--) {
+      place = this.#changed.indexOf(1, place + 1)
+      this.#changed[place] = 0
+      this.#changedCount--
+      take(this.#partitions[place] ?? 0, this.#offsetAt(place))
+    }
+  }
+
+  /** Every entry, by partition. It must not change meanwhile. */
+  *entries(): Generator<readonly [partition: number, offset: GroupOffset]> {
+    for (let place = 0; place < this.#count; place++) yield [this.#partitions[place] ?? 0, this.#offsetAt(place)]
+  }
+
+  #offsetAt(place: number): GroupOffset {
+    const offset = this.#offsets[place] ?? 0
+    return offset === LARGE ? (this.#large?.get(this.#partitions[place] ?? 0) ?? 0) : offset
+  }
+
+  #has(place: number, partition: number): boolean {
+    return place < this.#count && this.#partitions[place] === partition
+  }
+
+  #mark(place: number): void {
+    if (this.#changed[place] === 1) return
+    this.#changed[place] = 1
+    this.#changedCount++
+  }
+
+  /** Of the first entry that is not before the partition. */
+  #placeOf(partition: number): number {
+    let start = 0
+    let end = this.#count
+    if (end > 0 && (this.#partitions[end - 1] ?? 0) < partition) return end
+    while (start < end) {
+      const middle = (start + end) >>> 1
+      if ((this.#partitions[middle] ?? 0) < partition) start = middle + 1
+      else end = middle
+    }
+    return start
+  }
+
+  #insert(place: number, partition: number): void {
+    if (this.#count === this.#partitions.length) {
+      const capacity = this.#count * 2
+      this.#partitions = grownUint32(this.#partitions, capacity)
+      this.#offsets = grownFloat64(this.#offsets, capacity)
+      this.#changed = grownUint8(this.#changed, capacity)
+    }
+    this.#partitions.copyWithin(place + 1, place, this.#count)
+    this.#offsets.copyWithin(place + 1, place, this.#count)
+    this.#changed.copyWithin(place + 1, place, this.#count)
+    this.#partitions[place] = partition
+    this.#changed[place] = 0
+    this.#count++
+  }
+}

@@ -1,0 +1,120 @@
+/**
+ * Consumer groups as the gateways see them: what they ask and what they hear. Main thread. Implemented by
+ * broker/groups.ts. `who` asks; a group belongs to the key that first committed to it or joined it, and what another key
+ * asks is GROUP_OWNED, unless that is admin on `*` (spec 6).
+ */
+import type { Principal } from './principal.ts'
+
+/** Which protocol the members of a group speak: a group that has members has one kind. */
+export const groupKinds = ['http', 'kafka'] as const
+export type GroupKind = (typeof groupKinds)[number]
+
+/** The partitions that a member has, by topic; sorted by name, the partitions ascending. */
+export type Assignment = ReadonlyMap<string, Uint32Array>
+
+/** An offset up to 2^64 − 1: a number where that is exact, else a bigint (D25). */
+export type GroupOffset = number | bigint
+
+export interface TopicPartition {
+  readonly topic: string
+  readonly partition: number
+}
+
+/** Offsets by topic, then partition; sorted by both. */
+export type OffsetsByTopic = ReadonlyMap<string, ReadonlyMap<number, GroupOffset>>
+
+export interface JoinRequest {
+  /** At least one; repeated names count once. */
+  readonly topics: readonly string[]
+  /** null or empty: the broker picks one. */
+  readonly memberId: string | null
+}
+
+export interface JoinAnswer {
+  readonly memberId: string
+  readonly generation: number
+  readonly assignment: Assignment
+}
+
+/** ok: nothing changed. rebalance_required: fetch the assignment again. unknown_member: join again. */
+export type HeartbeatStatus = 'ok' | 'rebalance_required' | 'unknown_member'
+
+export interface HeartbeatAnswer {
+  readonly status: HeartbeatStatus
+  /** Of the group now; 0: nobody knows the group. */
+  readonly generation: number
+}
+
+/** A place in a partition: where it begins, its end, or the first record at or after a time (Unix ms). */
+export type ResetTarget = 'earliest' | 'latest' | { readonly timestampMs: bigint }
+
+export interface ResetRequest {
+  readonly topic: string
+  /** null: all of the topic. */
+  readonly partition: number | null
+  readonly to: ResetTarget
+}
+
+export interface GroupMember {
+  readonly memberId: string
+  readonly topics: readonly string[]
+  readonly partitionCount: number
+}
+
+export interface GroupDescription {
+  readonly group: string
+  /** Id of the key that it belongs to. */
+  readonly owner: string
+  /** null: it has no members. */
+  readonly kind: GroupKind | null
+  readonly generation: number
+  readonly members: readonly GroupMember[]
+  /** Records behind the committed offsets, over all partitions; null: a shard that has some cannot be asked. */
+  readonly lagRecords: number | null
+  /** Age of the oldest record that is not read; 0: all are. null: not known, or too many partitions to look at. */
+  readonly lagSeconds: number | null
+}
+
+/** The use cases of groups. What throws or rejects does so with BrokerError. */
+export interface GroupUseCases {
+  /**
+   * Notes the next offset to read. Visible when it resolves, on disk within a second; a new group is on disk at once.
+   * @fails FORBIDDEN, TOPIC_NOT_FOUND, PARTITION_RANGE, NAME_INVALID, GROUP_OWNED, GROUPS_TOO_MANY,
+   *   GROUP_OFFSETS_TOO_MANY, in this order; DISK_FULL of a new group
+   */
+  commit(who: Principal, group: string, place: TopicPartition, offset: GroupOffset): Promise<void>
+  /** What is committed on topics that the caller may read; nothing of an unknown group. @throws GROUP_OWNED */
+  offsets(who: Principal, group: string): OffsetsByTopic
+  /**
+   * Where a read of the group begins: at the committed offset, else at the first record. Whether topic and partition
+   * exist is not asked. Changes nothing. @throws FORBIDDEN, GROUP_OWNED
+   */
+  positionOf(who: Principal, group: string, place: TopicPartition): GroupOffset
+  /**
+   * @fails FORBIDDEN of any topic, NAME_INVALID, FIELD_INVALID, TOPIC_NOT_FOUND, GROUP_OWNED, GROUP_KIND, MEMBER_OWNED,
+   *   GROUPS_TOO_MANY, MEMBERS_TOO_MANY, OVERLOADED, in this order; DISK_FULL of a new group
+   */
+  join(who: Principal, group: string, request: JoinRequest): Promise<JoinAnswer>
+  /** @param generation that the member knows: a u64. @throws GROUP_OWNED, FORBIDDEN, MEMBER_OWNED */
+  heartbeat(who: Principal, group: string, memberId: string, generation: GroupOffset): HeartbeatAnswer
+  /** Also of an unknown member or group: then nothing happens. @throws GROUP_OWNED, FORBIDDEN, MEMBER_OWNED */
+  leave(who: Principal, group: string, memberId: string): void
+  /** @throws GROUP_NOT_FOUND, GROUP_OWNED, FORBIDDEN, MEMBER_NOT_FOUND, MEMBER_OWNED */
+  assignment(who: Principal, group: string, memberId: string): Omit<JoinAnswer, 'memberId'>
+  /** The groups that the caller's key owns, by name; admin: all. */
+  list(who: Principal): Promise<GroupDescription[]>
+  /** One of them. @fails GROUP_NOT_FOUND, GROUP_OWNED */
+  describe(who: Principal, group: string): Promise<GroupDescription>
+  /** Forgets a group and its offsets, durably. @fails GROUP_NOT_FOUND, GROUP_OWNED, GROUP_NOT_EMPTY; DISK_FULL */
+  remove(who: Principal, group: string): Promise<void>
+  /**
+   * Commits a place in every partition named: as commit() does, so an unknown group is made. @returns what it is now.
+   * @fails what commit() fails with; SHARD_DOWN, NOT_READY
+   */
+  reset(who: Principal, group: string, request: ResetRequest): Promise<OffsetsByTopic>
+  /**
+   * Moves what all groups have of a topic to where its partitions begin.
+   * @fails FORBIDDEN, TOPIC_NOT_FOUND, SHARD_DOWN, NOT_READY
+   */
+  resetTopic(who: Principal, topic: string): Promise<{ readonly groups: number; readonly entries: number }>
+}
