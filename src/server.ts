@@ -15,6 +15,7 @@ import { ProducerCommands } from './broker/producer-commands.ts'
 import { TombstoneKeeper } from './broker/tombstones.ts'
 import { Traffic } from './broker/traffic.ts'
 import { openKeys } from './composition/access.ts'
+import { buildGroups } from './composition/groups.ts'
 import { listen, openCertificates, type Undo } from './composition/listeners.ts'
 import { judgeBinds } from './composition/open-bind.ts'
 import { buildShards, placeShards } from './composition/shards.ts'
@@ -102,11 +103,12 @@ async function build(settings: Settings, logger: Logger, undo: Undo[]): Promise<
     settings
   )
   const topicParts = { catalog, turns: new ChangeTurns(), store, engine, defaults: topicDefaults(settings) }
+  const groups = buildGroups({ ...storage, settings, logger, shardCount: placement.shardCount })
   const { compaction, tiering } = upkeep
   const upkeeps = { compaction, tiering, tombstones, space }
   const metering = { quotas: new Quotas(systemClock), traffic: new Traffic() }
-  const access = { keys, certificates }
-  const parts = { ...topicParts, ...upkeeps, ...metering, ...access, idempotent, producers, preparation: placement }
+  const useCases = { ...groups, idempotent, producers, keys, certificates }
+  const parts = { ...topicParts, ...upkeeps, ...metering, ...useCases, preparation: placement }
   const broker = new LocalBroker({ ...settings, ...parts })
 
   const started = placement.prepare().then(() => shards.start())
@@ -121,6 +123,8 @@ async function build(settings: Settings, logger: Logger, undo: Undo[]): Promise<
   compaction.start()
   tiering.start()
   tombstones.start()
+  await groups.start()
+  undo.push(() => groups.stop())
   http.markStarted()
   certificates?.watch()
 
@@ -148,6 +152,7 @@ async function build(settings: Settings, logger: Logger, undo: Undo[]): Promise<
       await background.close()
       await upkeep.stop()
       await stopSweeping()
+      await groups.stop()
       const links = shards.links()
       await shards.stop()
       await store.close()
@@ -178,7 +183,12 @@ async function openStorage(settings: Settings, logger: Logger, undo: Undo[]) {
   for (const topic of catalog.topics) open.set(topic)
   const journalBytes = budgetBytes(settings, measureMachine(dataDir), placement.shardCount)
   const shardParts = { settings, logger, store, catalog, table, open, dataDir, placement, journalBytes }
-  const shards = buildShards({ ...shardParts, onColdEvent: (shard, event) => upkeep.coldReads.onEvent(shard, event) })
+  const cutShards = new Set<number>()
+  const shards = buildShards({
+    ...shardParts,
+    onColdEvent: (shard, event) => upkeep.coldReads.onEvent(shard, event),
+    onCut: shard => cutShards.add(shard)
+  })
   const tombstones = new TombstoneKeeper({ catalog, store, shards, logger, monotonicMs: systemClock.monotonicMs })
   shards.onSettled((shard, job, sequence) => tombstones.settled(shard, job, sequence))
   undo.push(() => shards.stop())
@@ -190,7 +200,8 @@ async function openStorage(settings: Settings, logger: Logger, undo: Undo[]) {
   undo.push(() => Promise.resolve(space.stop()))
   const upkeep = buildUpkeep(shardParts, shards, space)
   undo.push(() => upkeep.stop())
-  return { dataDir, isFirstStart, store, catalog, table, placement, shards, engine, space, upkeep, tombstones }
+  const parts = { dataDir, isFirstStart, store, catalog, table, placement, shards }
+  return { ...parts, cutShards, engine, space, upkeep, tombstones }
 }
 
 /** What a topic gets that does not say otherwise. */

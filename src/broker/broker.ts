@@ -5,6 +5,7 @@ import type { Quotas } from '../control/quotas.ts'
 import { authorise, denialOf } from '../model/access.ts'
 import { BrokerError } from '../model/errors.ts'
 import type { KeyUseCases } from '../model/keys.ts'
+import type { GroupUseCases } from '../model/groups.ts'
 import { limits } from '../model/limits.ts'
 import type { Principal } from '../model/principal.ts'
 import type {
@@ -22,6 +23,8 @@ import { submitOutcomes } from '../model/requests.ts'
 import type { PartitionOffsets, Topic, TopicConfig, TopicConfigPatch, TopicDescription } from '../model/topic.ts'
 import type { ProducerDescription } from '../model/producer.ts'
 import type { AppendCaller, Engine } from './engine.ts'
+import type { GroupFlush } from './group-flush.ts'
+import type { Groups } from './groups.ts'
 import { MeteredProduce, MeteredRead, payloadBytesOf } from './metering.ts'
 import { checkSequences, type IdempotentProduce } from './idempotent-produce.ts'
 import type { ProducerCommands } from './producer-commands.ts'
@@ -35,6 +38,8 @@ export interface BrokerOptions extends Omit<TopicParts, 'onDeleting'> {
   readonly idempotent: IdempotentProduce
   readonly producers: ProducerCommands
   readonly keys: KeyUseCases
+  readonly groups: GroupUseCases & Pick<Groups, 'forgetTopic'>
+  readonly groupFlush: Pick<GroupFlush, 'problem'>
   readonly tombstones: { begin(topic: Topic): () => void }
   readonly compaction: { readonly problem: string | null; runAll(): Promise<void> }
   readonly tiering: Pick<Tiering, 'problem' | 'runAll' | 'coldSegments'>
@@ -65,6 +70,7 @@ const PREPARATION_SHARE = 0.9
 
 export class LocalBroker implements Broker {
   readonly keys: KeyUseCases
+  readonly groups: GroupUseCases
   readonly #topics: TopicCommands
   readonly #router = new Router()
   readonly #options: BrokerOptions
@@ -73,11 +79,13 @@ export class LocalBroker implements Broker {
   constructor(options: BrokerOptions) {
     this.#options = options
     this.keys = options.keys
+    this.groups = options.groups
     this.#topics = new TopicCommands({
       ...options,
       onDeleting: topic => {
         const onDropped = options.tombstones.begin(topic)
         options.traffic.forget(topic.id)
+        options.groups.forgetTopic(topic)
         return () => {
           this.#router.forget(topic)
           onDropped()
@@ -256,11 +264,12 @@ export class LocalBroker implements Broker {
   }
 
   troubles(): string[] {
-    const { engine, compaction, tiering, space, certificates } = this.#options
+    const { engine, compaction, tiering, space, groupFlush, certificates } = this.#options
     const tlsProblem = certificates?.problem ?? null
     return [
       ...(space.isLow ? ['the disk has less room than its reserve: produce is refused'] : []),
       ...engine.troubles(),
+      ...(groupFlush.problem === null ? [] : [groupFlush.problem]),
       ...(compaction.problem === null ? [] : [compaction.problem]),
       ...(tiering.problem === null ? [] : [tiering.problem]),
       ...(tlsProblem === null ? [] : [tlsProblem])

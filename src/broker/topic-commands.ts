@@ -79,16 +79,10 @@ export class TopicCommands {
     return { name: topic.name, partitions, config: topic.config }
   }
 
-  /** No stored time is beyond a safe integer: what is, is later than all records, or earlier. */
   async offsetsAt(name: string, partition: number | null, timestampMs: bigint | null): Promise<PartitionOffsets[]> {
     const topic = this.topic(name)
-    if (partition !== null && partition >= topic.partitionCount) {
-      throw new BrokerError('PARTITION_RANGE', { partition, topic: name, count: topic.partitionCount })
-    }
-    const isLaterThanAll = timestampMs !== null && timestampMs > BigInt(Number.MAX_SAFE_INTEGER)
-    const wantedMs =
-      timestampMs === null || isLaterThanAll ? null : Math.max(Number(timestampMs), Number.MIN_SAFE_INTEGER)
-    return this.#parts.engine.offsetsAt(topic, partition, wantedMs)
+    checkPartition(topic, partition)
+    return this.#parts.engine.offsetsAt(topic, partition, storedTimeOf(timestampMs))
   }
 
   async #commit(change: CatalogChange): Promise<void> {
@@ -100,4 +94,18 @@ export class TopicCommands {
       throw error
     }
   }
+}
+
+/** @param partition null: all of them. @throws BrokerError PARTITION_RANGE */
+export function checkPartition({ name: topic, partitionCount: count }: Topic, partition: number | null): void {
+  if (partition !== null && partition >= count) throw new BrokerError('PARTITION_RANGE', { partition, topic, count })
+}
+
+/**
+ * A time as it may be stored. No stored time is beyond a safe integer: what is, is later than all records (null: there
+ * is nothing to look for), or earlier.
+ */
+export function storedTimeOf(timestampMs: bigint | null): number | null {
+  if (timestampMs === null || timestampMs > BigInt(Number.MAX_SAFE_INTEGER)) return null
+  return Math.max(Number(timestampMs), Number.MIN_SAFE_INTEGER)
 }

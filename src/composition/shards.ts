@@ -29,6 +29,7 @@ export interface ShardParts {
   /** Budget of the journal, over all shards. */
   readonly journalBytes: number
   readonly onColdEvent: (shard: number, event: ColdEvent) => void
+  readonly onCut: (shard: number) => void
 }
 
 export function buildShards(parts: ShardParts): ShardSet {
@@ -44,6 +45,7 @@ export function buildShards(parts: ShardParts): ShardSet {
     faultsOf: armedFaults(process.env['MILLRACE_FAULTS']),
     settlerFaults: threadFaults(process.env['MILLRACE_FAULTS'], 'settler'),
     onColdEvent: parts.onColdEvent,
+    onCut: parts.onCut,
     topicPlaces: () => topicPlaces(catalog),
     newestSlots: placement.newestSlots,
     onSlotOpened: (shard, sequence) => {

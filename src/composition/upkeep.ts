@@ -28,7 +28,7 @@ export interface Upkeep {
 }
 
 export function buildUpkeep(
-  { settings, logger, catalog, dataDir, journalBytes }: Omit<ShardParts, 'onColdEvent'>,
+  { settings, logger, catalog, dataDir, journalBytes }: Omit<ShardParts, 'onColdEvent' | 'onCut'>,
   shards: ShardSet,
   space: FreeSpace
 ): Upkeep {

@@ -142,6 +142,13 @@ const limit = {
     fallback: null,
     text: 'HTTP connections held at once; auto is 64 below a quarter of the file descriptors of the process, 16 to 16384'
   },
+  coordMemberTimeoutMs: {
+    flag: '--coord-member-timeout',
+    group: 'Limits',
+    kind: duration({ min: 100, max: DAY_MS }),
+    fallback: 15 * SECOND_MS,
+    text: 'A member of a consumer group that sends no heartbeat for that long is removed, and the group rebalances'
+  },
   maxOpenFiles: {
     flag: '--max-open-files',
     group: 'Limits',

@@ -61,6 +61,7 @@ export interface Settings {
   readonly shutdownTimeoutMs: number
   /** HTTP connections at once. null: what httpConnectionsMax of auto-sizes.ts gives. */
   readonly httpMaxConnections: number | null
+  readonly coordMemberTimeoutMs: number
   /** Data files open at once, over all shards. null: what openFilesMax of auto-sizes.ts gives. */
   readonly maxOpenFiles: number | null
 

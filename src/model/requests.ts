@@ -4,6 +4,7 @@
  */
 import type { BrokerError } from './errors.ts'
 import type { KeyUseCases } from './keys.ts'
+import type { GroupUseCases } from './groups.ts'
 import type { Principal } from './principal.ts'
 import type { ProducerDescription } from './producer.ts'
 import type { PartitionOffsets, TopicConfig, TopicConfigPatch, TopicDescription } from './topic.ts'
@@ -107,6 +108,7 @@ export interface CreateTopicRequest {
  */
 export interface Broker {
   readonly keys: KeyUseCases
+  readonly groups: GroupUseCases
 
   createTopic(who: Principal, request: CreateTopicRequest): Promise<{ name: string; partitions: number }>
   /** Names that the caller may read, sorted by code unit. */

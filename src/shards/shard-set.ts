@@ -60,6 +60,8 @@ export interface ShardSetOptions {
   /** A slot is durable: to be kept where the journal is not. */
   readonly onSlotOpened: (shard: number, sequence: number) => void
   readonly onColdEvent: (shard: number, event: ColdEvent) => void
+  /** A shard has recovered its log, and lost some of it, or may have: what points into it may point beyond its end. */
+  readonly onCut: (shard: number) => void
   /** The topics and the numbers of the producers that exist now: every shard that starts is told them. */
   readonly topics: () => ShardTopic[]
   readonly producers: () => number[]
@@ -274,6 +276,7 @@ export class ShardSet {
         onEvent: event => {
           if (event.kind !== 'recovered') return this.#handleEvent(shard, event)
           logger.info({ shard, ...event.report }, 'shard recovered its log')
+          if (event.report.cutGroups + event.report.quarantinedRuns > 0) this.#options.onCut(shard)
           this.#settler.admit(shard)
           state.isRecovered = true
           this.#openTopics(state, link).then(resolve, reject)

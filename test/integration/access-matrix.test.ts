@@ -37,6 +37,14 @@ const samples: Readonly<Record<string, Sample>> = {
   'PUT /topics/:name/config': { body: { retention_ms: 1000 } },
   'POST /topics/:name/produce': { body: { records: [{ value: 'v' }] } },
   'GET /topics/:name/consume': { query: '?partition=0&offset=0' },
+  'POST /groups/:group/commit': { body: { topic: 'orders', partition: 0, offset: 1 } },
+  'GET /groups/:group/consume': { query: '?topic=orders&partition=0' },
+  'POST /groups/:group/join': { body: { topics: ['orders'], member_id: 'm' } },
+  'POST /groups/:group/heartbeat': { body: { member_id: 'm', generation: 1 } },
+  'POST /groups/:group/leave': { body: { member_id: 'm' } },
+  'GET /groups/:group/assignment': { query: '?member_id=m' },
+  'POST /groups/:group/reset': { body: { topic: 'orders', to: 'latest' } },
+  'POST /admin/reset-offsets': { body: { topic: 'orders' } },
   'POST /admin/keys': { body: { name: 'made', acls: [] } }
 }
 
@@ -46,10 +54,10 @@ const names: Readonly<Record<string, string>> = {
   ':key_id': 'key_000000000000'
 }
 
-/** @param topic what stands for its name in the path. */
-function ask(api: HttpApi, { method, pattern }: Route, topic = 'orders'): Promise<HttpAnswer> {
+/** @param topic what stands for its name in the path. @param group likewise. */
+function ask(api: HttpApi, { method, pattern }: Route, topic = 'orders', group = 'g'): Promise<HttpAnswer> {
   const { query = '', body } = samples[`${method} ${pattern}`] ?? {}
-  const path = pattern.replace(/:[a-z_]+/g, name => names[name] ?? topic)
+  const path = pattern.replace(/:[a-z_]+/g, name => names[name] ?? (name === ':group' ? group : topic))
   return api.call(method, path + query, body === undefined ? undefined : JSON.stringify(body))
 }
 
@@ -96,7 +104,8 @@ for (const [engine, shards] of [
       await t.test(`${route.method} ${route.pattern} takes ${need}`, async () => {
         for (const [i, caller] of callers.entries()) {
           await restore(admin)
-          const answer = await ask(apis[caller], route)
+          // Each has a group of its own.
+          const answer = await ask(apis[caller], route, 'orders', `g${i}`)
           const refused = matrix[need][i] ?? null
           if (refused === 401) {
             assertRefused(answer, 401, 'UNAUTHENTICATED')
@@ -129,6 +138,31 @@ for (const [engine, shards] of [
         assert.equal(there, notThere, `${route.method} ${route.pattern}`)
       }
       assertRefused(await apis.reader.get('/topics/orders.gone'), 404, 'TOPIC_NOT_FOUND')
+    })
+
+    await t.test('do not reach into the group of another key, on any route; admin on everything does', async () => {
+      const ofGroups = routes.filter(({ pattern }) => pattern.includes(':group'))
+      assert.ok(ofGroups.length > 8)
+      await apis.reader.post('/groups/taken/join', { topics: ['orders'], member_id: 'm' })
+      for (const route of ofGroups) {
+        for (const caller of ['writer', 'prefix admin'] as const)
+          assertRefused(await ask(apis[caller], route, 'orders', 'taken'), 403, 'GROUP_OWNED', ['taken'])
+      }
+      const isLast = ({ method }: Route): boolean => method === 'DELETE'
+      for (const route of ofGroups.toSorted((a, b) => Number(isLast(a)) - Number(isLast(b)))) {
+        const answer = await ask(admin, route, 'orders', 'taken')
+        assert.ok(answer.status < 300 || answer.status === 404, `${route.pattern}: ${answer.status} ${answer.text}`)
+      }
+      assert.equal((await apis.writer.get('/groups/taken')).status, 404, 'it is gone')
+      assert.equal(
+        (await apis.writer.post('/groups/taken/commit', samples['POST /groups/:group/commit']?.body)).status,
+        204
+      )
+      assertRefused(await apis.reader.get('/groups/taken/offsets'), 403, 'GROUP_OWNED')
+      const listed = parse<{ groups: { group: string }[] }>(await apis.writer.get('/groups')).groups
+      assert.ok(listed.some(({ group }) => group === 'taken'))
+      const ofReader = parse<{ groups: { group: string }[] }>(await apis.reader.get('/groups')).groups
+      assert.ok(!ofReader.some(({ group }) => group === 'taken'))
     })
 
     await t.test('hold on ES01', async t => {

@@ -30,6 +30,14 @@ for (const variant of variants) {
         text,
         /^\{"records":\[\{"partition":0,"offset":0,"timestamp_ms":\d{13},"key":"user-1","value":"checkout"\}\],"next_offset":1,"high_watermark":1\}$/
       )
+      const committed = await fetch(`${url}/groups/analytics/commit`, {
+        method: 'POST',
+        headers: json,
+        body: '{"topic":"orders","partition":0,"offset":1}'
+      })
+      assert.deepEqual([committed.status, await committed.text()], [204, ''])
+      const looked = await fetch(`${url}/groups/analytics/offsets`)
+      assert.deepEqual([looked.status, await looked.text()], [200, '{"offsets":{"orders":{"0":1}}}'])
     })
   })
 }

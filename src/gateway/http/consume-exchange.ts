@@ -7,7 +7,7 @@ import { limits } from '../../model/limits.ts'
 import { BrokerError } from '../../model/errors.ts'
 import { readFormats, submitOutcomes } from '../../model/requests.ts'
 import type { ReadCaller, ReadFormat, ReadRequest } from '../../model/requests.ts'
-import type { BodySink, ReplyWatcher } from './engine.ts'
+import type { ReplyWatcher } from './engine.ts'
 import type { Exchange } from './exchange.ts'
 import { JSON_TYPE } from './failures.ts'
 import { parseQuery, readPartition, readU64, requireU64 } from './query.ts'
@@ -23,7 +23,7 @@ export function answerBytesOf(maxBytes: number): number {
 
 const U32_MAX = 0xffff_ffffn
 
-const parameterNames = ['partition', 'offset', 'max_records', 'max_bytes', 'encoding']
+const formNames = ['partition', 'max_records', 'max_bytes', 'encoding']
 
 const formats: ReadonlyMap<string, ReadFormat> = new Map([
   ['utf8', readFormats.jsonUtf8],
@@ -37,24 +37,23 @@ function clamp(value: bigint, max: number): number {
   return value > BigInt(max) ? max : Number(value)
 }
 
+/** A read whose beginning is not known yet. */
+type ReadForm = Omit<ReadRequest, 'offsetHigh' | 'offsetLow'>
+
 /** @throws BrokerError FIELD_INVALID */
-function readRequestOf(exchange: Exchange): ReadRequest {
+function readFormOf(exchange: Exchange, parameters: ReadonlyMap<string, string>, topic: string): ReadForm {
   const { settings } = exchange.services
-  const parameters = parseQuery(exchange.head.query, parameterNames)
   const format = formats.get(parameters.get('encoding') ?? 'utf8')
   if (format === undefined) {
     throw new BrokerError('FIELD_INVALID', { field: 'encoding', problem: 'must be utf8 or base64' })
   }
   const partition = readPartition(parameters)
   if (partition === null) throw new BrokerError('FIELD_INVALID', { field: 'partition', problem: 'is missing' })
-  const offset = requireU64(parameters, 'offset')
   const maxRecords = readU64(parameters, 'max_records') ?? BigInt(limits.fetchRecordsDefault)
   const maxBytes = readU64(parameters, 'max_bytes') ?? BigInt(limits.fetchBytesDefault)
   return {
-    topic: exchange.name,
+    topic,
     partition,
-    offsetHigh: Number(offset >> 32n),
-    offsetLow: Number(offset & U32_MAX),
     maxRecords: clamp(maxRecords, settings.maxFetchRecords),
     maxBytes: clamp(maxBytes, settings.maxFetchBytes),
     format
@@ -137,8 +136,23 @@ class ConsumeExchange implements ReadCaller, ReplyWatcher, Waiter {
 }
 
 /** The route `GET /topics/:name/consume`. */
-export function consume(exchange: Exchange): BodySink | null {
-  const waiter = new ConsumeExchange(exchange, readRequestOf(exchange))
-  exchange.services.readLine.enter(waiter)
+export function consume(exchange: Exchange): null {
+  const parameters = parseQuery(exchange.head.query, [...formNames, 'offset'])
+  const form = readFormOf(exchange, parameters, exchange.name)
+  enterRead(exchange, form, requireU64(parameters, 'offset'))
   return null
+}
+
+/** The query of a read that names its topic and begins where a group is. @throws BrokerError FIELD_INVALID */
+export function readGroupRead(exchange: Exchange): ReadForm {
+  const parameters = parseQuery(exchange.head.query, [...formNames, 'topic'])
+  const topic = parameters.get('topic')
+  if (topic === undefined) throw new BrokerError('FIELD_INVALID', { field: 'topic', problem: 'is missing' })
+  return readFormOf(exchange, parameters, topic)
+}
+
+/** Reads from an offset on, a u64, and answers. */
+export function enterRead(exchange: Exchange, form: ReadForm, offset: bigint): void {
+  const read = { ...form, offsetHigh: Number(offset >> 32n), offsetLow: Number(offset & U32_MAX) }
+  exchange.services.readLine.enter(new ConsumeExchange(exchange, read))
 }

@@ -6,6 +6,20 @@ import type { BodySink } from './engine.ts'
 import { forgetProducer, listProducers, runCompaction, runRetention, tieredSegments } from './admin-routes.ts'
 import { consume } from './consume-exchange.ts'
 import type { Exchange } from './exchange.ts'
+import {
+  commitOffset,
+  describeGroup,
+  groupAssignment,
+  groupConsume,
+  groupOffsets,
+  heartbeat,
+  joinGroup,
+  leaveGroup,
+  listGroups,
+  removeGroup,
+  resetGroup,
+  resetOffsets
+} from './group-routes.ts'
 import { createKey, listKeys, revokeKey } from './key-routes.ts'
 import { offsets } from './offset-routes.ts'
 import { produce } from './produce-exchange.ts'
@@ -71,6 +85,42 @@ export const routes: readonly Route[] = [
     offsets,
     'list offsets',
     'Where partitions begin and end, and the first record at a time.'
+  ),
+  route('POST', '/groups/:group/commit', commitOffset, 'use group', 'Record the next offset to read.'),
+  route(
+    'GET',
+    '/groups/:group/offsets',
+    groupOffsets,
+    'use group',
+    'Committed offsets on topics that the key can read.'
+  ),
+  route(
+    'GET',
+    '/groups/:group/consume',
+    groupConsume,
+    'use group',
+    'Read a partition from the committed offset; commits nothing.'
+  ),
+  route('POST', '/groups/:group/join', joinGroup, 'use group', 'Join, and receive partitions.'),
+  route('POST', '/groups/:group/heartbeat', heartbeat, 'use group', 'Stay a member; learn about rebalances.'),
+  route('POST', '/groups/:group/leave', leaveGroup, 'use group', 'Leave; the group rebalances.'),
+  route('GET', '/groups/:group/assignment', groupAssignment, 'use group', "The member's current partitions."),
+  route(
+    'POST',
+    '/groups/:group/reset',
+    resetGroup,
+    'use group',
+    'Commit where a topic begins, ends, or was at a time.'
+  ),
+  route('GET', '/groups/:group', describeGroup, 'use group', 'Members, generation and lag of a group.'),
+  route('DELETE', '/groups/:group', removeGroup, 'use group', 'Forget a group and its offsets.'),
+  route('GET', '/groups', listGroups, 'use group', 'The same of all groups that the key owns.'),
+  route(
+    'POST',
+    '/admin/reset-offsets',
+    resetOffsets,
+    'reset offsets',
+    'Move every group on a topic back to its first offset.'
   ),
   route(
     'GET',

@@ -19,6 +19,7 @@ import type { Topic } from '../../../src/model/topic.ts'
 import { encodeProduceFrame, type ProduceRecord } from '../../../src/wire/es01/produce-frame.ts'
 import { ProduceDecoder } from '../../../src/wire/es01/produce-request.ts'
 import { ManualClock } from '../../support/log-harness.ts'
+import { noGroups } from '../../support/no-groups.ts'
 import { create, defaults, emptyImage } from '../control/topics.ts'
 
 /** The tests of this folder say themselves who asks. */
@@ -96,6 +97,8 @@ export class BrokerStage {
       store,
       defaults,
       keys: noKeys,
+      groups: { ...noGroups, forgetTopic: () => undefined },
+      groupFlush: { problem: null },
       quotas: this.quotas,
       traffic: this.traffic
     })

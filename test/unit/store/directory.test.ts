@@ -8,7 +8,6 @@ import { StoreOpenError } from '../../../src/store/store-open-error.ts'
 import type { StoreOpenCode } from '../../../src/store/store-open-error.ts'
 import { FORMAT_VERSION } from '../../../workers/store/schema.ts'
 import { freshDataDir, openForTest, StoreChild } from './store-tools.ts'
-import { FORMAT_VERSION } from '../../../workers/store/schema.ts'
 
 const refusal = (code: StoreOpenCode, mention: string) => (error: unknown) =>
   error instanceof StoreOpenError &&

@@ -19,6 +19,7 @@ import { RESULT_BYTES, submitOutcomes } from '../../../../src/model/requests.ts'
 import type { TopicConfig, TopicDescription } from '../../../../src/model/topic.ts'
 import { encodeConsumed } from '../../../support/es01-consumed.ts'
 import { FakeKeys } from '../fake-keys.ts'
+import { noGroups } from '../../../support/no-groups.ts'
 
 export interface StoredRecord {
   readonly partition: number
@@ -46,6 +47,7 @@ export function parseRing(ring: Buffer, count: number): Omit<StoredRecord, 'offs
 
 export class FakeBroker implements Broker {
   readonly keys = new FakeKeys()
+  readonly groups = noGroups
   readonly partitionCounts = new Map<string, number>([['t', 4]])
   readonly logs = new Map<string, StoredRecord[]>()
   /** Submitted and not answered. */

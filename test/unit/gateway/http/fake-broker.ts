@@ -20,6 +20,7 @@ import type {
 } from '../../../../src/model/requests.ts'
 import type { PartitionOffsets, TopicConfig, TopicConfigPatch, TopicDescription } from '../../../../src/model/topic.ts'
 import { FakeKeys } from '../fake-keys.ts'
+import { noGroups } from '../../../support/no-groups.ts'
 
 export interface StoredRecord {
   readonly key: Buffer | null
@@ -60,6 +61,7 @@ function jsonOf(record: StoredRecord, partition: number, offset: number, encodin
 
 export class FakeBroker implements Broker {
   readonly keys = new FakeKeys()
+  readonly groups = noGroups
   readonly producers: ProducerDescription[] = []
   ready: Readiness = {
     ready: true,

@@ -1,0 +1,331 @@
+/**
+ * The use cases of consumer groups, in the order authorise → form → topic → owner → limits → do. Main thread.
+ *
+ * Invariants: the row of a new group is durable before anybody hears of it, so that no crash gives it to another key; while
+ * a group is being made or removed, whoever would change it waits. Looking makes no group.
+ */
+import type { Clock } from '../base/clock.ts'
+import type { Logger } from '../base/logger.ts'
+import type { Catalog } from '../control/catalog.ts'
+import type { Coordinator } from '../control/groups/coordinator.ts'
+import type { Group, GroupTable } from '../control/groups/group-table.ts'
+import { checkGroupName, checkMemberId } from '../control/topic-rules.ts'
+import { authorise } from '../model/access.ts'
+import { BrokerError } from '../model/errors.ts'
+import type {
+  GroupDescription,
+  GroupOffset,
+  GroupUseCases,
+  HeartbeatAnswer,
+  JoinAnswer,
+  JoinRequest,
+  OffsetsByTopic,
+  ResetRequest,
+  TopicPartition
+} from '../model/groups.ts'
+import { toTopicId } from '../model/ids.ts'
+import { limits } from '../model/limits.ts'
+import type { Principal } from '../model/principal.ts'
+import type { Topic } from '../model/topic.ts'
+import type { Store } from '../store/store.ts'
+import type { Engine } from './engine.ts'
+import { LagReader } from './group-lag.ts'
+import { checkPartition, storedTimeOf } from './topic-commands.ts'
+
+export interface GroupParts {
+  readonly table: GroupTable
+  readonly coordinator: Coordinator
+  readonly catalog: Catalog
+  readonly store: Store
+  readonly engine: Engine
+  readonly clock: Clock
+  /** `m_` and what nobody can guess. */
+  readonly newMemberId: () => string
+  readonly logger: Logger
+}
+
+/** Groups described before the event loop gets its turn. */
+const DESCRIBED_AT_ONCE = 200
+
+export class Groups implements GroupUseCases {
+  readonly #parts: GroupParts
+  /** By name: the commit under way that makes or removes it. */
+  readonly #busy = new Map<string, Promise<unknown>>()
+
+  constructor(parts: GroupParts) {
+    this.#parts = parts
+  }
+
+  async commit(who: Principal, name: string, place: TopicPartition, offset: GroupOffset): Promise<void> {
+    const topic = this.#readableTopic(who, place.topic)
+    checkPartition(topic, place.partition)
+    checkGroupName(name)
+    await this.#claim(who, name, group => {
+      this.#refuseGone(topic)
+      this.#parts.table.commit(group, topic.id, place.partition, offset)
+    })
+  }
+
+  offsets(who: Principal, name: string): OffsetsByTopic {
+    authorise(who, 'use group')
+    const group = this.#ownGroup(who, name)
+    return group === undefined ? new Map() : this.#offsetsOf(who, group)
+  }
+
+  positionOf(who: Principal, name: string, { topic: topicName, partition }: TopicPartition): GroupOffset {
+    requireRead(who, topicName)
+    const group = this.#ownGroup(who, name)
+    const { table, catalog } = this.#parts
+    const topic = catalog.topicNamed(topicName)
+    return (group && topic && table.offsetOf(group, topic.id, partition)) ?? 0
+  }
+
+  async join(who: Principal, name: string, request: JoinRequest): Promise<JoinAnswer> {
+    const { table, coordinator, clock, newMemberId } = this.#parts
+    const topics = [...new Set(request.topics)]
+    for (const topic of topics) requireRead(who, topic)
+    checkGroupName(name)
+    const isNamed = request.memberId !== null && request.memberId !== ''
+    const memberId = isNamed ? (request.memberId ?? '') : newMemberId()
+    checkMemberId(memberId)
+    checkTopicCount(topics.length)
+    for (const topic of topics) this.#topicNamed(topic)
+    // A group that is there is asked when it is used; one that would be new must not be made in vain.
+    if (table.withName(name) === undefined) coordinator.check(null, who, { memberId, kind: 'http' })
+    return this.#claim(who, name, group => {
+      const nowMs = clock.monotonicMs()
+      const { member, generation } = coordinator.join(group, who, { memberId, kind: 'http', topics, nowMs })
+      return { memberId, generation, assignment: member.assignment }
+    })
+  }
+
+  heartbeat(who: Principal, name: string, memberId: string, generation: GroupOffset): HeartbeatAnswer {
+    const { coordinator, clock } = this.#parts
+    const group = this.#usableGroup(who, name)
+    if (group === undefined) return { status: 'unknown_member', generation: 0 }
+    return coordinator.heartbeat(group, who, { id: memberId, generation, nowMs: clock.monotonicMs() })
+  }
+
+  leave(who: Principal, name: string, memberId: string): void {
+    const group = this.#usableGroup(who, name)
+    if (group !== undefined) this.#parts.coordinator.leave(group, who, memberId)
+  }
+
+  assignment(who: Principal, name: string, memberId: string): Omit<JoinAnswer, 'memberId'> {
+    const group = this.#usableGroup(who, name)
+    if (group === undefined) throw new BrokerError('GROUP_NOT_FOUND', { group: echo(name) })
+    const { member, generation } = this.#parts.coordinator.memberOf(group, who, memberId)
+    return { generation, assignment: member.assignment }
+  }
+
+  async list(who: Principal): Promise<GroupDescription[]> {
+    authorise(who, 'use group')
+    const groups = [...this.#parts.table.groups()]
+      .filter(({ owner }) => who.isAdmin || owner === who.keyId)
+      .sort((a, b) => (a.name < b.name ? -1 : 1))
+    const lags = new LagReader(this.#parts)
+    const described: GroupDescription[] = []
+    for (const group of groups) {
+      described.push(await this.#describe(who, group, lags))
+      if (described.length % DESCRIBED_AT_ONCE === 0) await new Promise(resolve => setImmediate(resolve))
+    }
+    return described
+  }
+
+  async describe(who: Principal, name: string): Promise<GroupDescription> {
+    authorise(who, 'use group')
+    return this.#describe(who, this.#existingGroup(who, name), new LagReader(this.#parts))
+  }
+
+  async remove(who: Principal, name: string): Promise<void> {
+    const { table, coordinator, store } = this.#parts
+    authorise(who, 'use group')
+    for (let busy = this.#busy.get(name); busy !== undefined; busy = this.#busy.get(name)) await ended(busy)
+    const group = this.#existingGroup(who, name)
+    const count = coordinator.membershipOf(group)?.memberCount ?? 0
+    if (count > 0) throw new BrokerError('GROUP_NOT_EMPTY', { group: name, count })
+    const topics = [...group.topics.keys()]
+    // Out of the table first: no flush may write offsets behind the removal.
+    table.remove(group)
+    const removing = store.commit([{ kind: 'group-removed', number: group.number, topics }]).then(
+      () => coordinator.forget(group),
+      (error: unknown) => {
+        table.restore(group, id => this.#parts.catalog.topicOfId(toTopicId(id)) !== undefined)
+        throw error
+      }
+    )
+    await this.#whileBusy(name, removing)
+  }
+
+  async reset(
+    who: Principal,
+    name: string,
+    { topic: topicName, partition, to }: ResetRequest
+  ): Promise<OffsetsByTopic> {
+    const { table, engine } = this.#parts
+    const topic = this.#readableTopic(who, topicName)
+    checkPartition(topic, partition)
+    checkGroupName(name)
+    this.#ownGroup(who, name)
+    const timestampMs = typeof to === 'string' ? null : storedTimeOf(to.timestampMs)
+    const places = await engine.offsetsAt(topic, partition, timestampMs)
+    return this.#claim(who, name, group => {
+      this.#refuseGone(topic)
+      table.checkRoom(group, places.filter(place => table.offsetOf(group, topic.id, place.partition) === null).length)
+      for (const { partition: id, earliest, latest, found } of places) {
+        table.commit(group, topic.id, id, to === 'earliest' ? earliest : (found?.offset ?? latest))
+      }
+      return this.#offsetsOf(who, group)
+    })
+  }
+
+  async resetTopic(who: Principal, name: string): Promise<{ groups: number; entries: number }> {
+    const { table, engine } = this.#parts
+    authorise(who, 'reset offsets')
+    const topic = this.#topicNamed(name)
+    const places = await engine.offsetsAt(topic, null, null)
+    let entries = 0
+    const committed = table.offsetsOfTopic(topic.id)
+    for (const offsets of committed) {
+      const group = table.groupWithNumber(offsets.group)
+      if (group === undefined) continue
+      for (const [partition] of [...offsets.entries()]) {
+        table.commit(group, topic.id, partition, places[partition]?.earliest ?? 0)
+        entries++
+      }
+    }
+    return { groups: committed.length, entries }
+  }
+
+  /** Removes the members that were not heard of for so long; their groups rebalance. */
+  evictSilent(timeoutMs: number): void {
+    const { coordinator, table, clock, logger } = this.#parts
+    for (const [number, count] of coordinator.evict(clock.monotonicMs() - timeoutMs)) {
+      const group = table.groupWithNumber(number)?.name
+      logger.info({ group, count, timeoutMs }, 'silent members were removed from their group')
+    }
+  }
+
+  /** The topic is deleted: what was committed on it is forgotten (spec D10). Its rows go with the topic's. */
+  forgetTopic(topic: Topic): void {
+    this.#parts.table.forgetTopic(topic.id)
+  }
+
+  async #describe(who: Principal, group: Group, lags: LagReader): Promise<GroupDescription> {
+    const membership = this.#parts.coordinator.membershipOf(group)
+    const readable = [...group.topics.values()].filter(({ topicId }) => {
+      const topic = this.#parts.catalog.topicOfId(toTopicId(topicId))
+      return topic !== undefined && who.mayRead(topic.name)
+    })
+    const members = [...(membership?.members() ?? [])].map(({ id: memberId, topics, assignment }) => {
+      const partitionCount = [...assignment.values()].reduce((sum, partitions) => sum + partitions.length, 0)
+      return { memberId, topics, partitionCount }
+    })
+    const { name, owner } = group
+    const { kind = null, generation = 0 } = membership ?? {}
+    const { records: lagRecords, seconds: lagSeconds } = await lags.lagOf(readable)
+    return { group: name, owner, kind, generation, members, lagRecords, lagSeconds }
+  }
+
+  #offsetsOf(who: Principal, group: Group): OffsetsByTopic {
+    const readable: [string, ReadonlyMap<number, GroupOffset>][] = []
+    for (const [topicId, offsets] of group.topics) {
+      const topic = this.#parts.catalog.topicOfId(toTopicId(topicId))
+      if (topic !== undefined && who.mayRead(topic.name)) readable.push([topic.name, new Map(offsets.entries())])
+    }
+    return new Map(readable.sort(([a], [b]) => (a < b ? -1 : 1)))
+  }
+
+  /**
+   * Uses the group of that name, made if there is none: durable, and the caller's. Nothing comes between the making and
+   * the use. @fails GROUP_OWNED, GROUPS_TOO_MANY; what `use` throws
+   */
+  async #claim<T>(who: Principal, name: string, use: (group: Group) => T): Promise<T> {
+    const { table, store } = this.#parts
+    for (let busy = this.#busy.get(name); busy !== undefined; busy = this.#busy.get(name)) await ended(busy)
+    // From here to the change nothing else runs.
+    const known = this.#ownGroup(who, name)
+    if (known !== undefined) return use(known)
+    const group = table.add(name, who.keyId)
+    const { number, owner } = group
+    const adding = store.commit([{ kind: 'group-added', group: { number, name, owner } }]).then(
+      () => use(group),
+      (error: unknown) => {
+        table.remove(group)
+        throw error
+      }
+    )
+    return this.#whileBusy(name, adding)
+  }
+
+  /** Keeps others off a name until a change of it has ended. */
+  #whileBusy<T>(name: string, change: Promise<T>): Promise<T> {
+    const busy = change.finally(() => this.#busy.delete(name))
+    this.#busy.set(name, busy)
+    return busy
+  }
+
+  /** undefined: there is none. @throws BrokerError GROUP_OWNED */
+  #ownGroup(who: Principal, name: string): Group | undefined {
+    const group = this.#parts.table.withName(name)
+    if (group !== undefined && group.owner !== who.keyId && !who.isAdmin) {
+      throw new BrokerError('GROUP_OWNED', { group: name })
+    }
+    return group
+  }
+
+  /** @throws BrokerError GROUP_NOT_FOUND, GROUP_OWNED */
+  #existingGroup(who: Principal, name: string): Group {
+    const group = this.#ownGroup(who, name)
+    if (group === undefined) throw new BrokerError('GROUP_NOT_FOUND', { group: echo(name) })
+    return group
+  }
+
+  /** For what members do: that takes read on every topic that one of them subscribes to. @throws GROUP_OWNED, FORBIDDEN */
+  #usableGroup(who: Principal, name: string): Group | undefined {
+    authorise(who, 'use group')
+    const group = this.#ownGroup(who, name)
+    if (group === undefined || who.isAdmin) return group
+    for (const topic of this.#parts.coordinator.membershipOf(group)?.topics() ?? []) requireRead(who, topic)
+    return group
+  }
+
+  /** @throws BrokerError FORBIDDEN, TOPIC_NOT_FOUND */
+  #readableTopic(who: Principal, name: string): Topic {
+    requireRead(who, name)
+    return this.#topicNamed(name)
+  }
+
+  #topicNamed(name: string): Topic {
+    const topic = this.#parts.catalog.topicNamed(name)
+    if (topic === undefined) throw new BrokerError('TOPIC_NOT_FOUND', { topic: name })
+    return topic
+  }
+
+  /** Deleted while its group was made: nothing may be noted of it any more. */
+  #refuseGone({ id, name }: Topic): void {
+    if (this.#parts.catalog.topicOfId(id) === undefined) throw new BrokerError('TOPIC_NOT_FOUND', { topic: name })
+  }
+}
+
+/** However it ended: whoever began it hears of it. */
+function ended(change: Promise<unknown>): Promise<unknown> {
+  return change.catch(() => undefined)
+}
+
+/** @throws BrokerError KEY_REVOKED, FORBIDDEN */
+function requireRead(who: Principal, topic: string): void {
+  authorise(who, 'use group')
+  if (!who.mayRead(topic)) throw new BrokerError('FORBIDDEN', { operation: 'use group', need: 'read', on: topic })
+}
+
+function checkTopicCount(count: number): void {
+  const { memberTopicsMax: max } = limits
+  if (count >= 1 && count <= max) return
+  throw new BrokerError('FIELD_RANGE', { field: 'topics', value: `a list of ${count}`, min: 1, max: `${max} names` })
+}
+
+/** Of a group that there is none of, any text may be the name. */
+function echo(name: string): string {
+  return name.length <= limits.nameBytesMax ? name : `${name.slice(0, limits.nameBytesMax)}…`
+}

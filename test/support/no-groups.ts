@@ -1,0 +1,22 @@
+/** The groups of a broker that has none: for tests of what is not about groups. */
+import { BrokerError } from '../../src/model/errors.ts'
+import type { GroupUseCases } from '../../src/model/groups.ts'
+
+const refused = (): BrokerError => new BrokerError('GROUP_NOT_FOUND', { group: 'none' })
+
+export const noGroups: GroupUseCases = {
+  commit: () => Promise.reject(refused()),
+  offsets: () => new Map(),
+  positionOf: () => 0,
+  join: () => Promise.reject(refused()),
+  heartbeat: () => ({ status: 'unknown_member', generation: 0 }),
+  leave: () => undefined,
+  assignment() {
+    throw refused()
+  },
+  list: () => Promise.resolve([]),
+  describe: () => Promise.reject(refused()),
+  remove: () => Promise.reject(refused()),
+  reset: () => Promise.reject(refused()),
+  resetTopic: () => Promise.resolve({ groups: 0, entries: 0 })
+}
