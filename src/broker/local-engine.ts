@@ -199,7 +199,8 @@ export class LocalEngine implements Engine {
         // Looked up at each attempt: a shard that died while this waited has another link, or none.
         const link = this.#shards.link(shard)
         if (link === null) reject(this.#shards.refusal(shard))
-        else if (link.sendDescribe(topic.firstHandle, topic.partitionCount, request)) this.#shards.turnSoon()
+        else if (link.ask({ type: 'describe', numbers: [topic.firstHandle, topic.partitionCount] }, request))
+          this.#shards.turnSoon()
         else this.#shards.whenRoom(send)
       }
       send()

@@ -79,6 +79,12 @@ export class LogTable {
 
   /** The open topic that has the handle. @cost a binary search. */
   topicOf(handle: number): TopicLogs | undefined {
+    const topic = this.topicFrom(handle)
+    return topic !== undefined && handle >= topic.firstHandle ? topic : undefined
+  }
+
+  /** The open topic that has the handle, or the first one behind it. @cost a binary search. */
+  topicFrom(handle: number): TopicLogs | undefined {
     this.#firstHandles ??= [...this.#topics.keys()].sort((a, b) => a - b)
     let low = 0
     let high = this.#firstHandles.length
@@ -88,7 +94,8 @@ export class LogTable {
       else high = middle
     }
     const topic = this.#topics.get(this.#firstHandles[low - 1] ?? -1)
-    return topic !== undefined && handle < topic.firstHandle + topic.partitionCount ? topic : undefined
+    if (topic !== undefined && handle < topic.firstHandle + topic.partitionCount) return topic
+    return this.#topics.get(this.#firstHandles[low] ?? -1)
   }
 
   /** Open topics. */

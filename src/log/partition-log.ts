@@ -78,6 +78,8 @@ export class PartitionLog {
   readonly #sealed = new SegmentTable()
   /** Bytes of segments that are gone. */
   #droppedBytes = 0
+  /** What retention dropped since the shard started, for metrics; null: nothing. */
+  retired: { segments: number; bytes: number } | null = null
   readonly #active = new ActiveSegment()
   /** The same with the group being gathered. */
   readonly #staged = new ActiveSegment()

@@ -111,6 +111,10 @@ export const limits = {
   certificateLookMs: 2_000,
   /** From accepting a TLS connection to the end of its handshake. */
   tlsHandshakeMs: 10_000,
+  /** Partitions of which a shard tells at once for /metrics: half a millisecond, between groups. */
+  partitionsPerAnswer: 1000,
+  /** Up to so many partitions each scrape of /metrics reads everything anew; beyond, what is less than a second old serves again. */
+  freshPartitionsMax: 1000,
   /** Headers of an HTTP request, all together. */
   httpHeaderBytesMax: 16 * 1024,
   /** Body of a request that creates or changes a topic: it is parsed whole on the main thread, where 64 KiB cost 1 ms. */

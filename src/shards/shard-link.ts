@@ -12,11 +12,10 @@ import { RingConsumer, RingProducer, createRing } from '../ring/spsc-ring.ts'
 import { packMessage, unpackMessage } from '../wire/msgpack.ts'
 import { write64 } from '../wire/primitives/u64.ts'
 import { createCounters, readCounters, type ShardCounters } from '../wire/shard/counters.ts'
+import { readHistograms, type ShardHistograms } from '../wire/shard/histograms.ts'
 import {
-  DESCRIBE_BYTES,
   OFFSETS_BYTES,
   OVERSIZED_BYTES,
-  PRODUCERS_BYTES,
   PRODUCE_HEADER_BYTES,
   READ_BYTES,
   REPLY_BODY_AT,
@@ -69,6 +68,12 @@ export interface ProduceHead {
   readonly bytes: number
   /** Producer number; 0: none. */
   readonly producer: number
+}
+
+/** A question of the reads ring that has numbers alone: u32 each, in the order of its layout (wire/shard/messages). */
+export interface Question {
+  readonly type: 'describe' | 'producers' | 'partitions'
+  readonly numbers: readonly number[]
 }
 
 export class ShardLink {
@@ -148,6 +153,10 @@ export class ShardLink {
 
   get counters(): ShardCounters {
     return readCounters(this.#rings.counters)
+  }
+
+  get histograms(): ShardHistograms {
+    return readHistograms(this.#rings.counters)
   }
 
   /** Largest produce message that enters the ring as it is. */
@@ -236,24 +245,14 @@ export class ShardLink {
     return true
   }
 
-  /** @returns false: no room in the reads ring; nothing was asked. */
-  sendDescribe(firstHandle: number, partitionCount: number, request: PendingRequest): boolean {
-    const at = this.#reserveRead(DESCRIBE_BYTES)
+  /** Asks what numbers alone ask for. @returns false: no room in the reads ring; nothing was asked. */
+  ask(question: Question, request: PendingRequest): boolean {
+    const at = this.#reserveRead(8 + 4 * question.numbers.length)
     if (at < 0) return false
     const buffer = this.reads.buffer
-    buffer.writeUInt32BE(requestTypes.describe << 24, at)
+    buffer.writeUInt32BE(requestTypes[question.type] << 24, at)
     buffer.writeUInt32BE(this.pending.add(request), at + 4)
-    buffer.writeUInt32BE(firstHandle, at + 8)
-    buffer.writeUInt32BE(partitionCount, at + 12)
-    return true
-  }
-
-  /** Asks for what every producer has on this shard. @returns false: no room in the reads ring; nothing was asked. */
-  sendListProducers(request: PendingRequest): boolean {
-    const at = this.#reserveRead(PRODUCERS_BYTES)
-    if (at < 0) return false
-    this.reads.buffer.writeUInt32BE(requestTypes.producers << 24, at)
-    this.reads.buffer.writeUInt32BE(this.pending.add(request), at + 4)
+    question.numbers.forEach((number, i) => buffer.writeUInt32BE(number, at + 8 + 4 * i))
     return true
   }
 

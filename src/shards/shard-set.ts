@@ -165,6 +165,11 @@ export class ShardSet {
     return new BrokerError('NOT_READY', { problem: `shard ${shard} is down: ${red}` })
   }
 
+  /** Every shard as it is now. To be looked at only. */
+  get states(): readonly Readonly<ShardState>[] {
+    return this.#states
+  }
+
   links(): ShardLink[] {
     return this.#states.flatMap(state => (state.link === null ? [] : [state.link]))
   }

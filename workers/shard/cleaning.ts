@@ -128,9 +128,11 @@ export class Cleaning {
   }
 
   #end(refusal: DiskError | null): void {
-    const { settling, counters, settings, monotonicMs, replies } = this.#parts
+    const { settling, counters, settings, monotonicMs, nowMs, replies } = this.#parts
     this.#topics = null
     counters[counterIndex.retentionFailing] = refusal === null ? 0 : 1
+    counters[counterIndex.retentionPasses]! += 1
+    if (refusal === null) counters[counterIndex.retentionDoneMs] = nowMs()
     if (refusal !== null) {
       this.#dueMs = monotonicMs() + Math.min(RETRY_MS, settings.intervalMs)
       if (!this.#isFailing)
@@ -167,12 +169,20 @@ export class Cleaning {
   #move(moves: readonly StartMove[]): void {
     const { log, settling, counters, finishGroup } = this.#parts
     finishGroup()
-    for (const gone of log.moveStarts(moves)) {
-      counters[counterIndex.retentionSegments]! += gone.segments
-      counters[counterIndex.retentionBytes]! += gone.bytes
-    }
+    log.moveStarts(moves).forEach(({ segments, bytes }, i) => {
+      counters[counterIndex.retentionSegments]! += segments
+      counters[counterIndex.retentionBytes]! += bytes
+      noteRetired(moves[i]?.log, segments, bytes)
+    })
     settling.noteDropped()
   }
+}
+
+function noteRetired(log: PartitionLog | undefined, segments: number, bytes: number): void {
+  if (log === undefined) return
+  log.retired ??= { segments: 0, bytes: 0 }
+  log.retired.segments += segments
+  log.retired.bytes += bytes
 }
 
 function hasCold({ settled }: PartitionLog): boolean {

@@ -12,6 +12,7 @@ import type { Bell, Doorbell } from '../../src/ring/bell.ts'
 import type { RingConsumer } from '../../src/ring/spsc-ring.ts'
 import { unpackMessage } from '../../src/wire/msgpack.ts'
 import { counterIndex } from '../../src/wire/shard/counters.ts'
+import { shardHistogram } from '../../src/wire/shard/histograms.ts'
 import type { ControlMessage } from '../../src/wire/shard/messages.ts'
 import type { ProduceGroup } from './produce-group.ts'
 import type { ReadQueue } from './read-queue.ts'
@@ -71,8 +72,10 @@ export class ShardLoop {
   run(): void {
     const { bell, control, group, settling, reads, replies, counters, doorbell, idleMemory, monotonicMs } = this.#parts
     const onRoom = (): void => void doorbell.ring()
+    const turnSeconds = shardHistogram(counters, 'turnSeconds')
     for (;;) {
       const rung = bell.read()
+      const startMs = monotonicMs()
       counters[counterIndex.loopTurns]! += 1
       if (!this.#drainControl(control)) return
       const hadGroup = group.run()
@@ -85,6 +88,7 @@ export class ShardLoop {
       this.#reportSlots()
       this.#askForSlots()
       replies.flush()
+      turnSeconds.observe((monotonicMs() - startMs) / 1000)
       if (hadGroup || hasReads) {
         idleMemory.noteWork(monotonicMs())
         continue

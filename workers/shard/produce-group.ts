@@ -12,7 +12,6 @@
  */
 import { receiveMessageOnPort, type MessagePort } from 'node:worker_threads'
 import { assert } from '../../src/base/assert.ts'
-import { copied } from '../../src/base/copy.ts'
 import { freeMemory } from '../../src/base/free-memory.ts'
 import { DiskError } from '../../src/disk/disk.ts'
 import { poisons } from '../../src/log/journal.ts'
@@ -34,6 +33,7 @@ import {
   requestTypes
 } from '../../src/wire/shard/messages.ts'
 import { WRITER_BUG, WRITER_DONE, writerFailure } from '../../src/wire/shard/writer.ts'
+import { GroupCounts } from './group-counts.ts'
 import { GroupRequests, noDuplicates } from './group-requests.ts'
 import type { ReplyWriter } from './reply-writer.ts'
 import type { Settling } from './settling.ts'
@@ -78,6 +78,7 @@ export class ProduceGroup {
   /** Memory of the large frames of the group: given back as soon as it is encoded. */
   readonly #oversized: ArrayBuffer[] = []
   readonly #sequences = new RequestSequences()
+  readonly #counts: GroupCounts
   #largeGroups = 0
   /** The last group was refused by the disk: said once in the log. */
   #isRefusing = false
@@ -87,6 +88,7 @@ export class ProduceGroup {
 
   constructor(options: GroupOptions) {
     this.#options = options
+    this.#counts = new GroupCounts(options.counters)
   }
 
   /** Takes what the ring holds, up to the target, and commits it; acknowledges what the writer is done with. @returns whether there was anything. */
@@ -238,8 +240,7 @@ export class ProduceGroup {
       return
     }
     counters[counterIndex.writeNs]! += cell.writeNs
-    counters[counterIndex.syncNs]! += cell.syncNs
-    counters[counterIndex.syncs]! += 1
+    this.#counts.sync(cell.syncNs)
     this.#countGroup(encoder)
     log.confirm()
     this.#handedOver.acknowledge(encoder, replies)
@@ -332,15 +333,14 @@ export class ProduceGroup {
   }
 
   #timedSync(): void {
-    const { log, counters, monotonicMs } = this.#options
+    const { log, monotonicMs } = this.#options
     const startMs = monotonicMs()
     try {
       log.sync()
     } catch (error) {
       throw this.poison(error)
     }
-    counters[counterIndex.syncNs]! += (monotonicMs() - startMs) * 1e6
-    counters[counterIndex.syncs]! += 1
+    this.#counts.sync((monotonicMs() - startMs) * 1e6)
   }
 
   /** Fails what is under way. @returns what to throw: the thread ends. */
@@ -359,18 +359,11 @@ export class ProduceGroup {
   }
 
   #countGroup(encoder: GroupEncoder): void {
-    const { log, counters, replies, settling } = this.#options
+    const { log, replies, settling } = this.#options
     settling.noteGroup(encoder.totalBytes)
     if (this.#isRefusing) replies.log('info', 'produce is taken again')
     this.#isRefusing = false
-    counters[counterIndex.groups]! += 1
-    counters[counterIndex.journalBytes]! += encoder.totalBytes
-    counters[counterIndex.records]! += encoder.recordCount - encoder.duplicateCount
-    counters[counterIndex.recordBytes]! += encoder.payloadBytes
-    counters[counterIndex.batches]! += encoder.batchCount
-    counters[counterIndex.copiedBytes] = copied.bytes
-    counters[counterIndex.slotsRolled] = log.rolledSlots
-    counters[counterIndex.slotsUnfilled] = log.unfilledSlots
+    this.#counts.group(encoder, log)
   }
 
   #reset(): void {

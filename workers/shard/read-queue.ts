@@ -22,6 +22,7 @@ import {
 import { AnswerWriter } from './answers.ts'
 import type { ColdWaits } from './cold-waits.ts'
 import { OffsetQueue } from './offset-queue.ts'
+import { sendPartitions } from './partition-list.ts'
 import { ReadTask, stepOutcomes, type ReadWanted, type StepOutcome } from './read-task.ts'
 import { sendProducers } from './producer-list.ts'
 import type { ReplyWriter } from './reply-writer.ts'
@@ -102,6 +103,10 @@ export class ReadQueue {
     }
     if (buffer[at] === requestTypes.producers) {
       sendProducers(this.#log.table, this.#replies, requestId)
+      return
+    }
+    if (buffer[at] === requestTypes.partitions) {
+      sendPartitions(this.#log.table, this.#replies, requestId, buffer.readUInt32BE(at + 8))
       return
     }
     if (buffer[at] === requestTypes.offsets) {

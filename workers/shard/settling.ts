@@ -107,6 +107,7 @@ export class Settling {
     if (hadGroup) this.#lastGroupMs = nowMs
     counters[counterIndex.unsettledBytes] = log.unsettledBytes
     counters[counterIndex.budgetBytes] = settings.budgetBytes
+    counters[counterIndex.settleRate] = this.#rate * 1000
     if (this.#isAsked || nowMs < this.#retryAtMs || nowMs < this.#dueMs()) return
     this.#ask()
   }
@@ -181,7 +182,7 @@ export class Settling {
     counters[counterIndex.settleReadBytes]! += report.readBytes
     counters[counterIndex.settleWrittenBytes]! += report.writtenBytes
     counters[counterIndex.settleMs]! += report.milliseconds
-    if (!report.isDirect) counters[counterIndex.settleBuffered]! += 1
+    counters[report.isDirect ? counterIndex.settleDirect : counterIndex.settleBuffered]! += 1
     this.#reportDamage(report)
   }
 

@@ -1,7 +1,10 @@
 /**
  * Plain counters of a shard in shared memory: the shard thread writes, main reads at scrape time.
  * A Float64Array over a SharedArrayBuffer; a value may be a moment old, never torn on the 64-bit machines we run on.
+ * Behind the counters lie the histograms (histograms.ts).
  */
+import { HISTOGRAM_SLOTS } from './histograms.ts'
+
 export const shardCounters = [
   'groups',
   'syncs',
@@ -33,10 +36,14 @@ export const shardCounters = [
   'settleWrittenBytes',
   'settleMs',
   'settleBuffered',
+  'settleDirect',
+  'settleRate',
   'heldMs',
   'retentionSegments',
   'retentionBytes',
   'retentionFailing',
+  'retentionPasses',
+  'retentionDoneMs',
   'settlingFailing',
   'coldWaits',
   'damagedRuns'
@@ -52,7 +59,7 @@ export const counterIndex = Object.fromEntries(shardCounters.map((name, index) =
 >
 
 export function createCounters(): SharedArrayBuffer {
-  return new SharedArrayBuffer(shardCounters.length * 8)
+  return new SharedArrayBuffer((shardCounters.length + HISTOGRAM_SLOTS) * 8)
 }
 
 /** A snapshot of all counters. */

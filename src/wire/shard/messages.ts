@@ -27,6 +27,8 @@ import type { SettleFailure, SettleReport, SettleWish } from './settle.ts'
  *   PRODUCERS 0 u8 type=6 · 4 u32 request id: what each producer has, of all partitions                (8 bytes)
  *   OFFSETS   0 u8 type=7 · 1 u8 1: by time, 0: not · 4 u32 request id · 8 u32 first handle
  *             12 u32 partition, or ALL_PARTITIONS · 16 i64 time, Unix ms                              (24 bytes)
+ *   PARTITIONS 0 u8 type=8 · 4 u32 request id · 8 u32 handle from which on: some partitions that have records,
+ *             of all topics                                                                         (12 bytes)
  */
 export const requestTypes = {
   produce: 1,
@@ -35,14 +37,13 @@ export const requestTypes = {
   describe: 4,
   check: 5,
   producers: 6,
-  offsets: 7
+  offsets: 7,
+  partitions: 8
 } as const
 export const PRODUCE_HEADER_BYTES = 28
 export const CHECK_RUN_BYTES = 16
 export const OVERSIZED_BYTES = 12
 export const READ_BYTES = 32
-export const DESCRIBE_BYTES = 16
-export const PRODUCERS_BYTES = 8
 export const OFFSETS_BYTES = 24
 /** Above any partition: all of the topic that the shard has. */
 export const ALL_PARTITIONS = 0xffff_ffff
@@ -61,6 +62,9 @@ export const ALL_PARTITIONS = 0xffff_ffff
  *   PRODUCERS  8 entries: handle u32 · 0 u32 · producer number u64 · last sequence i64 · last offset u64 (32 bytes each)
  *   OFFSETS    8 entries: partition u32 · u32 1 if a record is that late · start u64 · end u64
  *              · offset of that record u64 · its timestamp i64                                         (40 bytes each)
+ *   PARTITIONS 8 u32 handle to ask from next, NO_HANDLE: these were the last · 12 entries, by handle: handle u32
+ *              · segment count u32 · start u64 · end u64 · size u64 · segments that retention dropped u64 · their bytes
+ *              u64                                                                                     (48 bytes each)
  */
 export const replyTypes = {
   produced: 1,
@@ -71,7 +75,8 @@ export const replyTypes = {
   event: 6,
   checked: 7,
   producers: 8,
-  offsets: 9
+  offsets: 9,
+  partitions: 10
 } as const
 export const REPLY_LAST = 1
 export const REPLY_HEADER_BYTES = 8
@@ -82,6 +87,9 @@ export const ANSWER_BODY_AT = 20
 export const DESCRIBED_ENTRY_BYTES = 32
 export const PRODUCER_ENTRY_BYTES = 32
 export const OFFSETS_ENTRY_BYTES = 40
+export const PARTITIONS_ENTRY_BYTES = 48
+/** Above any handle. */
+export const NO_HANDLE = 0xffff_ffff
 
 const writtenByNumber: readonly Written[] = ['no', 'yes', 'unknown']
 
