@@ -10,8 +10,13 @@ function durabilityWords({ flushEveryRecords }: Settings): string {
   return `synced every ${flushEveryRecords} records or --flush-interval: a power cut may lose answered records`
 }
 
+/** Where the broker writes the secret of the first key (composition/access.ts). */
+function firstKey(dataDir: string): string {
+  return `${dataDir}/bootstrap.key`
+}
+
 function accessWords({ auth, allowRemoteUnauthenticated }: Settings, dataDir: string): string {
-  if (auth === 'required') return `every request needs an API key; the first one is in ${dataDir}/bootstrap.key`
+  if (auth === 'required') return `every request needs an API key; the first one was written to ${firstKey(dataDir)}`
   const who = allowRemoteUnauthenticated ? 'EVERYONE who reaches these addresses' : 'everyone on this machine'
   return `disabled: ${who} may read, write and delete`
 }
@@ -21,15 +26,18 @@ function tlsWords(tls: RunningServer['tls']): string {
   return `on, with a certificate until ${new Date(tls.notAfterMs).toISOString().slice(0, 10)}`
 }
 
-/** What a client needs to trust a certificate that no authority has signed. */
-function trustOption({ tls }: RunningServer, { tlsCert }: Settings): string {
-  return tls?.isSelfSigned === true ? ` --tls-ca ${tlsCert}` : ''
+/** What a client command must be told: where the broker is, whom to trust if no authority vouches for it, and a key. */
+function clientOptions({ tls, dataDir }: RunningServer, { tlsCert, auth }: Settings, broker: string): string {
+  return [
+    broker === defaultBroker ? '' : ` --broker ${broker}`,
+    tls?.isSelfSigned === true ? ` --tls-ca ${tlsCert}` : '',
+    auth === 'required' ? ` --auth-file ${firstKey(dataDir)}` : ''
+  ].join('')
 }
 
 /** Addresses, data directory, durability, access, and the command to try next. Ends with a newline. */
 export function formatBanner(server: RunningServer, settings: Settings, version: string): string {
   const broker = `${server.tls === null ? 'http' : 'https'}://${server.httpAddress}`
-  const option = broker === defaultBroker ? '' : ` --broker ${broker}`
   const rows = [
     [server.tls === null ? 'HTTP' : 'HTTPS', `${broker} (${engines[server.engine]})`],
     [
@@ -42,7 +50,7 @@ export function formatBanner(server: RunningServer, settings: Settings, version:
     ['durability', durabilityWords(settings)],
     ['auth', accessWords(settings, server.dataDir)],
     ['TLS', tlsWords(server.tls)],
-    ['next', `npx millrace topic create --name orders --partitions 3${option}${trustOption(server, settings)}`]
+    ['next', `npx millrace topic create --name orders --partitions 3${clientOptions(server, settings, broker)}`]
   ]
   const lines = rows.map(([name = '', words = '']) => `  ${name.padEnd(11)}${words}`)
   return `\nMillrace ${version} is ready.\n${lines.join('\n')}\n\n`

@@ -134,6 +134,16 @@ test('the banner does not promise a sync that the settings put off, and names an
   assert.match(stderr.text, /EVERYONE who reaches these addresses/)
 })
 
+test('the banner of a broker with keys says where the first one is, and the next command uses it', async () => {
+  const { parts, stderr, signals, logged } = stage({ isTerminal: true, flags: { '--auth': 'required' } })
+  const finished = serve(parts)
+  await logged('ready')
+  signals.emit('SIGINT')
+  await finished
+  assert.match(stderr.text, /auth +every request needs an API key; the first one was written to \/data\/bootstrap\.key/)
+  assert.match(stderr.text, /next .*--auth-file \/data\/bootstrap\.key\n/)
+})
+
 test('a second signal ends the process at once with a non-zero code; the echo of one Ctrl-C does not', async () => {
   const { promise: stopped, resolve: finishStop } = Promise.withResolvers<Record<string, number>>()
   const { parts, signals, exits, clock, logged } = stage({ server: { stop: () => stopped } })
