@@ -17,6 +17,8 @@ import { Traffic } from './broker/traffic.ts'
 import { openKeys } from './composition/access.ts'
 import { buildGroups } from './composition/groups.ts'
 import { listen, openCertificates, type Undo } from './composition/listeners.ts'
+import { buildMetrics } from './composition/metrics.ts'
+import { newGateways } from './composition/metrics-gateways.ts'
 import { judgeBinds } from './composition/open-bind.ts'
 import { buildShards, placeShards } from './composition/shards.ts'
 import { dumpState } from './composition/state-dump.ts'
@@ -114,7 +116,12 @@ async function build(settings: Settings, logger: Logger, undo: Undo[]): Promise<
   const started = placement.prepare().then(() => shards.start())
   // Its failure is met below; until then it must not count as unhandled.
   started.catch(() => undefined)
-  const listening = await listen({ settings, logger, broker, certificates }, undo)
+  const gateways = newGateways(settings)
+  const counted = { traffic: null, groups: null, certificate: null }
+  const sources = { settings, catalog, shards, space, upkeep, gateways, ...counted }
+  const { metrics, stop: stopMetrics } = buildMetrics(sources)
+  undo.push(() => Promise.resolve(stopMetrics()))
+  const listening = await listen({ settings, logger, broker, certificates, metrics, gateways }, undo)
   const { http, es01, background, httpAddress, binaryAddress } = listening
   logger.info({ httpAddress, binaryAddress }, 'listening; shards are starting')
   await started
@@ -146,6 +153,7 @@ async function build(settings: Settings, logger: Logger, undo: Undo[]): Promise<
       broker.beginStop()
       certificates?.stop()
       space.stop()
+      stopMetrics()
       stopCollecting()
       const deadlineMs = settings.shutdownTimeoutMs * GATEWAY_STOP_SHARE
       await Promise.all([http.stop(deadlineMs), es01?.stop(deadlineMs)])

@@ -12,9 +12,11 @@ import type { Logger } from '../base/logger.ts'
 import type { Catalog } from '../control/catalog.ts'
 import { BrokerError } from '../model/errors.ts'
 import { limits } from '../model/limits.ts'
+import type { CompactedFigures } from '../model/metrics.ts'
 import type { Topic } from '../model/topic.ts'
 import type { SettlerThread } from '../shards/settler-thread.ts'
 import type { CompactablePartition } from '../wire/shard/settle.ts'
+import { DroppedRecords } from './dropped-records.ts'
 import type { StructuralTurns } from './structural-turns.ts'
 
 /** What compaction needs of the shards. */
@@ -78,6 +80,9 @@ export class Compaction {
     bytesWritten: 0,
     failures: 0
   }
+  /** When a pass last left nothing out, Unix ms; null: none did. */
+  lastDoneMs: number | null = null
+  readonly #dropped = new DroppedRecords()
   #timer: NodeJS.Timeout | null = null
   #isStopped = false
   /** What failed in the last pass, one sentence for anybody: what may name files is in the log. null: nothing. */
@@ -120,6 +125,11 @@ export class Compaction {
     return this.#enqueue(true)
   }
 
+  /** What compactions of a partition dropped since the start; null: nothing. */
+  droppedOf(topic: Topic, partition: number): CompactedFigures | null {
+    return this.#dropped.of(topic.id, partition)
+  }
+
   #enqueue(isAsked: boolean): Promise<void> {
     return this.#parts.turns.run(() => this.#pass(isAsked))
   }
@@ -148,9 +158,11 @@ export class Compaction {
     const left = leftOut(problems)
     this.problem = left === null ? null : `compaction leaves out ${left}`
     this.#forgetTold(topics)
+    this.#dropped.keep(catalog.topics)
     if (left !== null) return refuseIfAsked(isAsked, new BrokerError('COMPACTION_INCOMPLETE', { left }))
     const down = shards.firstDown()
     if (down !== null) return refuseIfAsked(isAsked, shards.refusal(down))
+    this.lastDoneMs = this.#parts.clock.nowMs()
     // Those of deleted topics are never found again.
     for (const handle of this.#seen.keys()) if (!found.has(handle)) this.#seen.delete(handle)
   }
@@ -221,7 +233,7 @@ export class Compaction {
     if (reply.problem !== null) return this.#failed(of, reply.problem, seeLog)
     // The partition changed meanwhile: the next pass sees what it is now.
     if (!reply.isCommitted) this.#seen.delete(handle)
-    else this.counts.recordsDropped += result.recordsDropped
+    else this.#countDropped(topic, of.partition, result.recordsDropped)
     this.#works(of)
     const { recordsRead, recordsDropped } = result
     const { partition: number } = of
@@ -230,6 +242,11 @@ export class Compaction {
       'a partition was compacted'
     )
     return null
+  }
+
+  #countDropped(topic: Topic, partition: number, records: number): void {
+    this.counts.recordsDropped += records
+    if (records > 0) this.#dropped.add(topic.id, partition, records)
   }
 
   /** Null: the broker stops. What a thread died of is this partition's problem alone. */

@@ -10,6 +10,7 @@
 import type { ColdPlace } from '../background/cold.ts'
 import type { ColdJobs } from '../background/jobs.ts'
 import type { BackgroundPool } from '../background/pool.ts'
+import type { Clock } from '../base/clock.ts'
 import type { Logger } from '../base/logger.ts'
 import type { Catalog } from '../control/catalog.ts'
 import { checkTopicName } from '../control/topic-rules.ts'
@@ -25,6 +26,7 @@ export interface TieringParts {
   readonly shards: ShardSet
   readonly pool: BackgroundPool<ColdJobs>
   readonly turns: StructuralTurns
+  readonly clock: Clock
   readonly logger: Logger
   /** null: no cold storage is configured, and nothing is ever done. */
   readonly place: ColdPlace | null
@@ -54,6 +56,8 @@ export class Tiering {
   #failure: string | null = null
   /** The store refused in this pass: it is not asked again before the next. */
   #isUnavailable = false
+  /** When a pass last left nothing out, Unix ms; null: none did. */
+  lastDoneMs: number | null = null
   /** What failed in the last pass, one sentence; null: nothing. */
   problem: string | null = null
 
@@ -136,6 +140,7 @@ export class Tiering {
     }
     if (this.#failure === null && this.problem !== null) logger.info({}, 'tiering works again')
     this.problem = this.#failure
+    if (this.problem === null) this.lastDoneMs = this.#parts.clock.nowMs()
     if (isAsked && this.problem !== null) {
       const what = 'moving segments to cold storage, which could not finish (the log says why),'
       throw new BrokerError('OVERLOADED', { what, limit: 'the store' })

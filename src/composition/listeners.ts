@@ -2,7 +2,7 @@
 import { availableParallelism } from 'node:os'
 import type { BackgroundJobs } from '../background/jobs.ts'
 import { BackgroundPool } from '../background/pool.ts'
-import { ByteBudget } from '../base/byte-budget.ts'
+import type { ByteBudget } from '../base/byte-budget.ts'
 import { systemClock } from '../base/clock.ts'
 import type { Logger } from '../base/logger.ts'
 import type { LocalBroker } from '../broker/broker.ts'
@@ -13,6 +13,8 @@ import { createEs01Gateway, type Es01Gateway } from '../gateway/es01/gateway.ts'
 import { createHttpGateway, type HttpGateway } from '../gateway/http/gateway.ts'
 import { Certificates } from '../gateway/shared/certificates.ts'
 import { limits } from '../model/limits.ts'
+import type { MetricsPage } from '../model/metrics.ts'
+import type { Gateways } from './metrics-gateways.ts'
 
 /** What is already running, newest last: taken down in reverse when a later part does not start. */
 export type Undo = () => Promise<void>
@@ -40,18 +42,21 @@ export interface ListenParts {
   readonly logger: Logger
   readonly broker: LocalBroker
   readonly certificates: Certificates | null
+  readonly metrics: MetricsPage
+  /** Is told what listens. */
+  readonly gateways: Gateways
 }
 
 export async function listen(parts: ListenParts, undo: Undo[]): Promise<Listening> {
-  const { settings, logger } = parts
-  const requestBudget = new ByteBudget(settings.requestMemoryBytes)
-  const replyBudget = new ByteBudget(settings.replyMemoryBytes)
+  const { settings, logger, gateways } = parts
+  const { requestBudget, replyBudget } = gateways
   const shared = { ...parts, requestBudget, replyBudget }
   const background = buildBackground(logger)
   undo.push(() => background.close())
   const offload = { pool: background, bodyBytesMin: limits.offloadedBodyBytesMin }
   const connectionsMax = httpConnectionsMax(settings, descriptorLimit())
   const http = await createHttpGateway({ ...shared, engine: settings.httpEngine, offload, connectionsMax })
+  gateways.http = http
   if (http.engineNote !== null)
     logger.warn({ cause: http.engineNote }, 'HTTP runs on node:http: uWebSockets.js did not load')
   const httpAt = await http.listen()
@@ -59,6 +64,7 @@ export async function listen(parts: ListenParts, undo: Undo[]): Promise<Listenin
   const common = { http, background, requestBudget, replyBudget, httpAddress: showAddress(httpAt) }
   if (settings.bindBinary === null) return { ...common, es01: null, binaryAddress: null }
   const es01 = createEs01Gateway(shared)
+  gateways.es01 = es01
   const es01At = await es01.listen()
   undo.push(() => es01.stop(0))
   return { ...common, es01, binaryAddress: showAddress(es01At) }

@@ -26,6 +26,7 @@ export interface DumpedParts {
 /** @returns fields for one log line. Never rejects for a thread that does not answer. */
 export async function dumpState(parts: DumpedParts): Promise<Record<string, unknown>> {
   const { shards, broker, http, es01, background } = parts
+  const { connections, connectionsRefused, bodiesLate } = http.probe
   const links = shards.links().slice(0, limits.dumpedShards)
   const heaps = await Promise.all(links.map(link => heapOf(link.heap())))
   const { rss, heapUsed, heapTotal, external, arrayBuffers } = process.memoryUsage()
@@ -36,7 +37,7 @@ export async function dumpState(parts: DumpedParts): Promise<Record<string, unkn
     topics: broker.topicCount(),
     memory: { rss, external, arrayBuffers },
     heap: { used: heapUsed, total: heapTotal },
-    http: { engine: http.engine, ...http.probe },
+    http: { engine: http.engine, connections, connectionsRefused, bodiesLate },
     es01:
       es01 === null
         ? null

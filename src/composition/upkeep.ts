@@ -37,11 +37,10 @@ export function buildUpkeep(
   const maintenance = new BackgroundPool<MaintenanceJobs>({ threadsMax: 1, jobsMax, logger })
   const cold = new BackgroundPool<ColdJobs>({ threadsMax: COLD_THREADS, jobsMax, logger })
   const place = coldPlace(settings, dataDir)
-  const shared = { catalog, shards, turns: new StructuralTurns(), logger }
+  const shared = { catalog, shards, turns: new StructuralTurns(), clock: systemClock, logger }
   const compaction = new Compaction({
     ...shared,
     pool: maintenance,
-    clock: systemClock,
     dataDirectory: dataDir,
     intervalMs: settings.compactionCheckIntervalMs,
     mapBytes: settings.compactionMemoryBytes,

@@ -12,6 +12,7 @@ import { RESULT_BYTES } from '../../model/requests.ts'
 import { writeU32 } from '../../wire/es01/bytes.ts'
 import { FRAME_HEADER_BYTES, opcodes, writeFrameHeader } from '../../wire/es01/frame.ts'
 import { PRODUCED_HEADER_BYTES } from '../../wire/es01/produce-frame.ts'
+import type { LatencyMeter } from '../shared/latency-meter.ts'
 import type { BufferPool } from './buffer-pool.ts'
 import { Pieces } from './outbox.ts'
 import type { Outbox } from './outbox.ts'
@@ -73,8 +74,12 @@ export class ProduceCall implements ProduceCaller {
   readonly #sink: AnswerSink
   readonly #requestId: number
   readonly #reservedBytes: number
+  readonly #meter: LatencyMeter
+  readonly #startMs: number
 
-  constructor(sink: AnswerSink, requestId: number, reservedBytes: number) {
+  constructor(sink: AnswerSink, requestId: number, reservedBytes: number, meter: LatencyMeter) {
+    this.#meter = meter
+    this.#startMs = meter.begin()
     this.#sink = sink
     this.#requestId = requestId
     this.#reservedBytes = reservedBytes
@@ -100,6 +105,7 @@ export class ProduceCall implements ProduceCaller {
   }
 
   #finish(isError: boolean): void {
+    this.#meter.end(this.#startMs)
     this.#sink.outbox.finishAnswer(this.#reservedBytes)
     this.#sink.completed(isError)
   }
@@ -111,8 +117,12 @@ export class ReadCall implements ReadCaller {
   readonly #requestId: number
   #reservedBytes: number
   #pieces: Pieces | null = null
+  readonly #meter: LatencyMeter
+  readonly #startMs: number
 
-  constructor(sink: AnswerSink, requestId: number, reservedBytes: number) {
+  constructor(sink: AnswerSink, requestId: number, reservedBytes: number, meter: LatencyMeter) {
+    this.#meter = meter
+    this.#startMs = meter.begin()
     this.#sink = sink
     this.#requestId = requestId
     this.#reservedBytes = reservedBytes
@@ -159,6 +169,7 @@ export class ReadCall implements ReadCaller {
   }
 
   #finish(isError: boolean): void {
+    this.#meter.end(this.#startMs)
     this.#sink.outbox.finishAnswer(this.#reservedBytes)
     this.#sink.completed(isError)
   }

@@ -17,6 +17,7 @@ import type { Broker } from '../../model/requests.ts'
 import { splitAddress } from '../shared/address.ts'
 import type { ByteShare } from '../shared/byte-share.ts'
 import type { Certificates } from '../shared/certificates.ts'
+import { LatencyMeter } from '../shared/latency-meter.ts'
 import { isMemoryShort } from '../shared/memory-short.ts'
 import { ClientAddresses } from './addresses.ts'
 import { BufferPool } from './buffer-pool.ts'
@@ -128,7 +129,10 @@ class Listener implements Es01Gateway, ConnectionHost {
     const largestBytes = this.frameLengthMax + limits.frameSurplusBytes
     const memoryShare = Math.max(largestBytes, requestBudget.limitBytes / limits.addressRequestShare)
     this.#addresses = new ClientAddresses(requestBudget, memoryShare)
-    this.requests = new RequestReader(broker, settings)
+    this.requests = new RequestReader(broker, settings, {
+      produce: new LatencyMeter(this.clock, this.probe.produceSeconds),
+      consume: new LatencyMeter(this.clock, this.probe.consumeSeconds)
+    })
     this.doorkeeper = new Doorkeeper(settings.auth, broker.keys)
     const share = Math.floor(replyBudget.limitBytes / limits.connectionReplyShare)
     this.replyShareBytes = Math.max(this.requests.largestAnswerBytes, share)

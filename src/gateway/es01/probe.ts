@@ -2,6 +2,9 @@
  * What the ES01 gateway counted since it started: plain numbers, read at scrape time. Main thread only.
  */
 
+import type { Histogram } from '../../base/histogram.ts'
+import { latencyHistogram } from '../shared/latency-meter.ts'
+
 /** Why a connection was closed, or not taken, by the broker. */
 export type CloseReason =
   | 'connectionsPerIp'
@@ -33,6 +36,9 @@ export interface Es01Probe {
   /** Times a connection's reading stopped because something of the broker's was full. */
   pauses: number
   readonly refused: Record<CloseReason, number>
+  /** From the time a frame was taken until its answer goes out. */
+  readonly produceSeconds: Histogram
+  readonly consumeSeconds: Histogram
 }
 
 /** @returns a probe of zeros. */
@@ -63,6 +69,8 @@ export function createProbe(): Es01Probe {
       slowReader: 0,
       memory: 0,
       bug: 0
-    }
+    },
+    produceSeconds: latencyHistogram(),
+    consumeSeconds: latencyHistogram()
   }
 }

@@ -13,6 +13,7 @@ import { decodeConsumeRequest } from '../../wire/es01/consume.ts'
 import { FRAME_HEADER_BYTES, isAnswerOpcode, opcodes } from '../../wire/es01/frame.ts'
 import { NameReader, readTopic } from '../../wire/es01/names.ts'
 import { ProduceDecoder } from '../../wire/es01/produce-request.ts'
+import type { LatencyMeter } from '../shared/latency-meter.ts'
 import type { AnswerSink } from './answers.ts'
 import { answerError, answerPing, ERROR_FRAME_BYTES_MAX, ProduceCall, ReadCall } from './answers.ts'
 import type { Es01Settings } from './settings.ts'
@@ -28,15 +29,23 @@ const CONSUMED_OVERHEAD_BYTES = 64 * 1024
  */
 export type FrameOutcome = 'started' | 'held' | 'answered' | 'revoked' | 'noRoom' | 'shareFull' | 'noReplyBytes'
 
+/** How long requests take. */
+export interface RequestMeters {
+  readonly produce: LatencyMeter
+  readonly consume: LatencyMeter
+}
+
 export class RequestReader {
   readonly #broker: Broker
   readonly #fetchRecordsMax: number
   readonly #fetchBytesMax: number
   readonly #produce = new ProduceDecoder()
   readonly #names = new NameReader()
+  readonly #meters: RequestMeters
 
-  constructor(broker: Broker, settings: Es01Settings) {
+  constructor(broker: Broker, settings: Es01Settings, meters: RequestMeters) {
     this.#broker = broker
+    this.#meters = meters
     this.#fetchRecordsMax = Math.max(1, settings.maxFetchRecords)
     this.#fetchBytesMax = Math.max(1, settings.maxFetchBytes)
   }
@@ -92,7 +101,7 @@ export class RequestReader {
     const reserved = Math.max(ERROR_FRAME_BYTES_MAX, RESULT_BYTES * results + PRODUCED_OVERHEAD_BYTES)
     const reservation = sink.replies.reserve(reserved)
     if (reservation !== 'held') return reservation
-    const call = new ProduceCall(sink, requestId, reserved)
+    const call = new ProduceCall(sink, requestId, reserved, this.#meters.produce)
     const outcome = this.#submit(sink, reserved, () =>
       this.#broker.submitProduce(sink.who, records.topic, records, call)
     )
@@ -114,7 +123,7 @@ export class RequestReader {
     const reserved = read.maxBytes + CONSUMED_OVERHEAD_BYTES
     const reservation = sink.replies.reserve(reserved)
     if (reservation !== 'held') return reservation
-    const call = new ReadCall(sink, requestId, reserved)
+    const call = new ReadCall(sink, requestId, reserved, this.#meters.consume)
     return this.#submit(sink, reserved, () => this.#broker.submitRead(sink.who, read, call))
   }
 

@@ -11,7 +11,7 @@
 import type { Clock } from '../../base/clock.ts'
 import { limits } from '../../model/limits.ts'
 import type { Certificate } from '../shared/certificates.ts'
-import type { HttpProbe } from './probe.ts'
+import type { HttpProbe, RequestMeter } from './probe.ts'
 
 /** What came before the body. Plain strings: it stays valid. */
 export interface RequestHead {
@@ -69,6 +69,8 @@ export interface Reply {
   watcher: ReplyWatcher | null
   /** Headers that are sent whatever the answer is. */
   standingHeaders: Headers
+  /** Is told the status, and the end. */
+  meter: RequestMeter | null
   /** The whole answer. @param body borrowed until return. A HEAD request gets its length only. */
   send(head: ReplyHead, body: Buffer): void
   /** The first part of an answer of that many bytes; chunk() brings them all. */

@@ -7,6 +7,7 @@ import type { BackgroundPool } from '../../background/pool.ts'
 import type { ByteBudget } from '../../base/byte-budget.ts'
 import type { Logger } from '../../base/logger.ts'
 import { BrokerError } from '../../model/errors.ts'
+import type { MetricsPage } from '../../model/metrics.ts'
 import { anonymous, type Principal } from '../../model/principal.ts'
 import type { Broker } from '../../model/requests.ts'
 import type { ProduceResultsWriter } from '../../wire/json/produce-results.ts'
@@ -46,6 +47,7 @@ export interface Services {
   readonly settings: HttpSettings
   readonly logger: Logger
   readonly failures: Failures
+  readonly metrics: MetricsPage
   readonly requestBudget: ByteBudget
   readonly replyBudget: ByteBudget
   /** Shared by all produces that are scanned on this thread: a scan is over, and released, before the next begins. */

@@ -9,6 +9,7 @@ import type { Logger } from '../../base/logger.ts'
 import { BrokerError, errorTable, errorText } from '../../model/errors.ts'
 import type { ErrorCode } from '../../model/errors.ts'
 import type { Reply, RequestHead } from './engine.ts'
+import type { HttpProbe } from './probe.ts'
 
 export const JSON_TYPE = 'application/json'
 
@@ -43,9 +44,11 @@ export function refusalBody(status: number, problem: string): Buffer {
 
 export class Failures {
   readonly #logger: Logger
+  readonly #probe: HttpProbe
 
-  constructor(logger: Logger) {
+  constructor(logger: Logger, probe: HttpProbe) {
     this.#logger = logger
+    this.#probe = probe
   }
 
   /**
@@ -54,6 +57,7 @@ export class Failures {
   answer(head: RequestHead, reply: Reply, error: unknown, { mustClose = false, report }: RefusalOptions = {}): void {
     const refusal = error instanceof BrokerError ? error : new BrokerError('INTERNAL', {}, { cause: error })
     const { http } = refusal.spec
+    this.#probe.refused(refusal.code)
     if (reply.isAnswered && !reply.isClosed) {
       // The status is out and the answer cannot be finished: a cut connection is the only honest sign left.
       this.#log(head, refusal, newRequestId())

@@ -11,6 +11,7 @@ import { systemClock } from '../../base/clock.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Logger } from '../../base/logger.ts'
 import { BrokerError } from '../../model/errors.ts'
+import type { MetricsPage } from '../../model/metrics.ts'
 import type { Broker } from '../../model/requests.ts'
 import { ProduceResultsWriter } from '../../wire/json/produce-results.ts'
 import { ProduceScanner } from '../../wire/json/produce-scanner.ts'
@@ -27,8 +28,7 @@ import { Exchange } from './exchange.ts'
 import type { HttpSettings, Offload, Services } from './exchange.ts'
 import { Failures, refusalBody } from './failures.ts'
 import { NodeEngine } from './node-engine.ts'
-import { createProbe } from './probe.ts'
-import type { HttpProbe } from './probe.ts'
+import { HttpProbe } from './probe.ts'
 import { ReaderWatch } from './reader-watch.ts'
 import type { ReaderTimeouts } from './reader-watch.ts'
 import { Router } from './router.ts'
@@ -43,6 +43,7 @@ export interface HttpGatewayOptions {
   readonly broker: Broker
   readonly settings: HttpSettings
   readonly logger: Logger
+  readonly metrics: MetricsPage
   /** Request bytes held on the main thread. */
   readonly requestBudget: ByteBudget
   /** Reply bytes reserved for requests in progress. */
@@ -113,18 +114,19 @@ function coalescedTurn(broker: Broker, logger: Logger): () => void {
 }
 
 /** @param mayPipeline a connection may have several requests in progress. */
-function buildServices(options: HttpGatewayOptions, mayPipeline: boolean): Services {
-  const { broker, settings, logger, requestBudget, replyBudget } = options
+function buildServices(options: HttpGatewayOptions, probe: HttpProbe, mayPipeline: boolean): Services {
+  const { broker, settings, logger, metrics, requestBudget, replyBudget } = options
   const scheduleTurn = coalescedTurn(broker, logger)
   const whenRoom = (callback: () => void): void => broker.whenRoom(callback)
   return {
     broker,
     settings,
     logger,
+    metrics,
     requestBudget,
     replyBudget,
     scheduleTurn,
-    failures: new Failures(logger),
+    failures: new Failures(logger, probe),
     scanner: new ProduceScanner(),
     offload: options.offload ?? null,
     scanOrder: new ScanOrder(mayPipeline),
@@ -205,6 +207,7 @@ class Dispatcher {
     if (match.kind === 'wrong-method') {
       throw new BrokerError('METHOD_NOT_ALLOWED', { method, path: shownPath, allow: match.allow })
     }
+    if (exchange.reply.meter !== null) exchange.reply.meter.route = match.route
     exchange.names = match.rawNames.map(decodeName)
     return match.route.run(exchange)
   }
@@ -224,8 +227,8 @@ export async function createHttpGateway(options: HttpGatewayOptions): Promise<Ht
   const [uws, engineNote] = chooseUws(options.engine)
   const { settings, requestBudget, replyBudget, certificates, timeouts = {}, clock = systemClock } = options
   // uWebSockets.js closes a connection that sends a request before it has the answer to the one before.
-  const services = buildServices(options, uws === null)
-  const probe = createProbe()
+  const probe = new HttpProbe(clock)
+  const services = buildServices(options, probe, uws === null)
   const { failures } = services
   const largestBodyBytes = settings.maxRequestBodyBytes
   const bodyParts = { budget: requestBudget, largestBytes: largestBodyBytes, failures, probe, clock, timeouts }
@@ -235,6 +238,7 @@ export async function createHttpGateway(options: HttpGatewayOptions): Promise<Ht
   const watch = new ReaderWatch(afterMs => engine.cutStalled(afterMs), replyBudget, largestBytes, timeouts)
   const handler: RequestHandler = (head, reply) => {
     watch.begin()
+    reply.meter = probe.begin()
     return dispatcher.handle(head, reply)
   }
   const { connectionsMax = Infinity } = options

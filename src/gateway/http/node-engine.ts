@@ -26,6 +26,7 @@ import type {
   RequestHandler,
   RequestHead
 } from './engine.ts'
+import type { HttpProbe, RequestMeter } from './probe.ts'
 import { ReplySet } from './reply-set.ts'
 import type { WatchedReply } from './reply-set.ts'
 
@@ -49,6 +50,7 @@ const refusalStatuses: ReadonlyMap<string, number> = new Map([
 
 class NodeReply implements Reply, WatchedReply {
   watcher: ReplyWatcher | null = null
+  meter: RequestMeter | null = null
   isAnswered = false
   isClosed = false
   standingHeaders = NO_HEADERS
@@ -81,6 +83,7 @@ class NodeReply implements Reply, WatchedReply {
     this.isAnswered = true
     const response = this.#response
     response.statusCode = head.status
+    if (this.meter !== null) this.meter.status = head.status
     if (head.contentType !== null) {
       response.setHeader('content-type', head.contentType)
       response.setHeader('content-length', bodyBytes)
@@ -138,6 +141,7 @@ class NodeReply implements Reply, WatchedReply {
     this.isClosed = true
     this.#pending.length = 0
     this.#engine.replies.forget(this)
+    this.meter?.end()
     this.watcher?.onReplyClosed(aborted)
   }
 }
@@ -187,6 +191,7 @@ export class NodeEngine implements HttpEngine {
   isStopping = false
   readonly #server: Server | SecureServer
   readonly clock: Clock
+  readonly #probe: HttpProbe
   readonly #handler: RequestHandler
   readonly #refusalBody: RefusalBody
   readonly replies: ReplySet<NodeReply>
@@ -199,6 +204,7 @@ export class NodeEngine implements HttpEngine {
 
   constructor({ handler, refusalBody, clock, connectionsMax, probe, certificate }: EngineOptions) {
     this.clock = clock
+    this.#probe = probe
     this.replies = new ReplySet(clock)
     this.#handler = handler
     this.#refusalBody = refusalBody
@@ -220,6 +226,7 @@ export class NodeEngine implements HttpEngine {
     if (connectionsMax < Infinity) this.#server.maxConnections = connectionsMax
     this.#server.on('connection', (socket: Socket) => {
       probe.connections++
+      probe.connectionsAccepted++
       this.#connections.add(socket)
       socket.once('close', () => {
         probe.connections--
@@ -245,6 +252,7 @@ export class NodeEngine implements HttpEngine {
 
   #refuse(error: Error, socket: Duplex): void {
     const code = 'code' in error ? String(error.code) : ''
+    if (/^(HPE|ERR_HTTP)_/.test(code)) this.#probe.malformedRequests++
     // A connection whose TLS handshake failed, or that does not speak TLS at all, understands no answer.
     const isSpokenTo = !(socket instanceof TLSSocket) || this.#secured.has(socket)
     if (!socket.writable || this.#busy.has(socket) || code === 'ECONNRESET' || !isSpokenTo) {

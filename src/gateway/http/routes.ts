@@ -21,6 +21,7 @@ import {
   resetOffsets
 } from './group-routes.ts'
 import { createKey, listKeys, revokeKey } from './key-routes.ts'
+import { metrics } from './metrics-route.ts'
 import { offsets } from './offset-routes.ts'
 import { produce } from './produce-exchange.ts'
 import {
@@ -160,6 +161,7 @@ export const routes: readonly Route[] = [
   route('POST', '/admin/keys', createKey, 'manage keys', 'Create a key; its secret is told once, here.'),
   route('GET', '/admin/keys', listKeys, 'manage keys', 'List the keys, without secrets, revoked ones too.'),
   route('DELETE', '/admin/keys/:key_id', revokeKey, 'manage keys', 'Revoke a key: it stops working at once.'),
+  route('GET', '/metrics', metrics, 'metrics', 'What the broker counts, in Prometheus text format.'),
   route('GET', '/healthz', healthz, 'health', 'The process lives; with the number of topics.'),
   route('GET', '/readyz', readyz, 'health', 'The broker serves requests.')
 ]

@@ -22,6 +22,7 @@ import type {
   RequestHandler,
   RequestHead
 } from './engine.ts'
+import type { RequestMeter } from './probe.ts'
 import { ReplySet } from './reply-set.ts'
 import type { WatchedReply } from './reply-set.ts'
 import { UwsListener } from './uws-listener.ts'
@@ -42,6 +43,7 @@ function writeHead(response: UwsResponse, head: ReplyHead, standing: Headers): v
 
 class UwsReply implements Reply, WatchedReply {
   watcher: ReplyWatcher | null = null
+  meter: RequestMeter | null = null
   isAnswered = false
   standingHeaders = NO_HEADERS
   #response: UwsResponse | null
@@ -76,6 +78,7 @@ class UwsReply implements Reply, WatchedReply {
   /** The whole answer in one write. @param body left out for a HEAD request, which gets its length only. */
   #finish(response: UwsResponse, head: ReplyHead, body: Buffer, bodyBytes: number): void {
     this.isAnswered = true
+    if (this.meter !== null) this.meter.status = head.status
     const mustClose = head.mustClose === true || this.#engine.isStopping
     response.cork(() => {
       writeHead(response, head, this.standingHeaders)
@@ -95,6 +98,7 @@ class UwsReply implements Reply, WatchedReply {
       return
     }
     this.isAnswered = true
+    if (this.meter !== null) this.meter.status = head.status
     this.#unwrittenHead = head
     this.#totalBytes = totalBytes
   }
@@ -161,6 +165,7 @@ class UwsReply implements Reply, WatchedReply {
     this.#unwrittenHead = null
     this.#pending.length = 0
     this.#engine.replies.forget(this)
+    this.meter?.end()
     this.watcher?.onReplyClosed(aborted)
   }
 }

@@ -66,7 +66,11 @@ export class UwsListener {
     const { probe, connectionsMax } = this.#options
     serving.connectionCount += change
     probe.connections += change
-    if (change < 0 || probe.connections <= connectionsMax) return
+    if (change < 0) return
+    if (probe.connections <= connectionsMax) {
+      probe.connectionsAccepted++
+      return
+    }
     probe.connectionsRefused++
     response.close()
   }

@@ -29,6 +29,8 @@ export interface UwsResponse {
 
 export interface UwsApp {
   any(pattern: string, handler: (response: UwsResponse, request: UwsRequest) => void): UwsApp
+  /** Hears of every connection: a change above 0, it opened; below 0, it closed. */
+  filter(handler: (response: UwsResponse, change: number) => void): UwsApp
   listen(host: string, port: number, options: number, callback: (socket: object | false | null) => void): UwsApp
   close(): UwsApp
   /** Tells of each connection: 1 when it was opened, −1 when it has ended. */

@@ -8,7 +8,7 @@ import { createHttpGateway } from '../../../../src/gateway/http/gateway.ts'
 import { BrokerError } from '../../../../src/model/errors.ts'
 import { accessCases } from './access-cases.ts'
 import { FakeBroker } from './fake-broker.ts'
-import { assertError, errorOf, one, RawConnection, settings, startGateway, waitFor } from './http-harness.ts'
+import { assertError, errorOf, metrics, one, RawConnection, settings, startGateway, waitFor } from './http-harness.ts'
 import type { Answer, EngineName } from './http-harness.ts'
 import { readerCases } from './reader-cases.ts'
 import { offsetCases } from './offset-cases.ts'
@@ -252,6 +252,7 @@ function lifeCases(engine: EngineName): void {
     const budget = new ByteBudget(1)
     const options = {
       broker: new FakeBroker(),
+      metrics,
       logger: silentLogger,
       requestBudget: budget,
       replyBudget: budget,

@@ -13,6 +13,7 @@ import { createHttpGateway } from '../../../../src/gateway/http/gateway.ts'
 import type { HttpGateway } from '../../../../src/gateway/http/gateway.ts'
 import type { BodyTimeouts } from '../../../../src/gateway/http/body-watch.ts'
 import type { ReaderTimeouts } from '../../../../src/gateway/http/reader-watch.ts'
+import type { MetricsPage } from '../../../../src/model/metrics.ts'
 import { FakeBroker } from './fake-broker.ts'
 
 export type EngineName = 'uws' | 'node'
@@ -103,6 +104,12 @@ export function sendHttp({ port, method, path, body, headers, agent }: Sending):
   })
 }
 
+/** A page that says who asked. */
+export const metrics: MetricsPage = {
+  contentType: 'text/plain; version=0.0.4',
+  scrape: who => Promise.resolve([Buffer.from('# for '), Buffer.from(`${who.keyId}\n`)])
+}
+
 export async function startGateway(t: TestContext, engine: EngineName, options: FixtureOptions = {}): Promise<Fixture> {
   const { settings: changed, requestBudgetBytes, replyBudgetBytes, ...rest } = options
   const broker = new FakeBroker()
@@ -112,7 +119,7 @@ export async function startGateway(t: TestContext, engine: EngineName, options: 
   const requestBudget = new ByteBudget(requestBudgetBytes ?? 64 * 1024 * 1024)
   const replyBudget = new ByteBudget(replyBudgetBytes ?? 64 * 1024 * 1024)
   const merged = { ...settings, ...changed }
-  const parts = { broker, settings: merged, logger, requestBudget, replyBudget, engine, ...rest }
+  const parts = { broker, metrics, settings: merged, logger, requestBudget, replyBudget, engine, ...rest }
   const gateway = await createHttpGateway(parts)
   const { port } = await gateway.listen()
   t.after(() => gateway.stop(0))
