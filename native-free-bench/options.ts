@@ -18,7 +18,8 @@ export const scenarios = [
   'sustained',
   'cleaning',
   'recovery',
-  'many'
+  'many',
+  'scrape'
 ] as const
 export type Scenario = (typeof scenarios)[number]
 
@@ -78,7 +79,7 @@ compares with a bare loop of write + fdatasync on the same disk. Rounds are inte
   --bytes SIZE             bytes of a value (default: 256)
   --partitions N           partitions of the topic (default: 12)
   --partition-counts LIST  for partitions (default: 1,12,100,1000), sustained and cleaning (default: 12,1000; cleaning
-                           only the first), recovery (default: 1000,10000) and many (default: 10000)
+                           only the first), recovery (default: 1000,10000), many and scrape (default: 10000)
   --keyed                  records have keys and scatter by them
   --rate N                 open loop: requests per second, latency from the intended send time
   --shards LIST            sweep over shard counts (default: the broker's own)
@@ -104,7 +105,7 @@ Examples:
 `
 
 /** Scenarios that need a fresh directory, a setting or a restart. */
-const ownBrokerOnly: ReadonlySet<Scenario> = new Set<Scenario>(['sustained', 'cleaning', 'recovery', 'many'])
+const ownBrokerOnly: ReadonlySet<Scenario> = new Set<Scenario>(['sustained', 'cleaning', 'recovery', 'many', 'scrape'])
 
 /** Every fault of a command line, one per line. */
 export class OptionsError extends Error {

@@ -93,7 +93,7 @@ export function sustainedId(
 export function partitionCountsOf(scenario: Scenario, options: BenchOptions): readonly number[] {
   if (options.partitionCounts !== null) return options.partitionCounts
   if (scenario === 'recovery') return [1000, 10_000]
-  if (scenario === 'many') return [10_000]
+  if (scenario === 'many' || scenario === 'scrape') return [10_000]
   return scenario === 'sustained' ? [options.partitions, 1000] : [1, 12, 100, 1000]
 }
 

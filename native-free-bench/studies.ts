@@ -1,6 +1,6 @@
 /**
- * What is measured once instead of in rounds: how long a start takes (`recovery`), and what many partitions cost
- * (`many`). Each gives a table. Which ones a run has is decided here; main thread.
+ * What is measured once instead of in rounds: how long a start takes (`recovery`), what many partitions cost (`many`), and
+ * what a scrape of them costs (`scrape`). Each gives a table. Which ones a run has is decided here; main thread.
  */
 import { runMany } from './many.ts'
 import type { BenchOptions } from './options.ts'
@@ -8,6 +8,7 @@ import { partitionCountsOf } from './plan.ts'
 import { runRecovery } from './recovery.ts'
 import type { StudyResult, StudyTable } from './results.ts'
 import type { RunContext } from './run-case.ts'
+import { runScrape } from './scrape.ts'
 
 /** Something that is measured once. */
 export interface Study {
@@ -19,7 +20,7 @@ export interface Study {
 /** The studies of a run, in their order. */
 export function planStudies(options: BenchOptions): Study[] {
   const studies: Study[] = []
-  const has = (name: 'recovery' | 'many'): boolean => options.scenarios.includes(name)
+  const has = (name: 'recovery' | 'many' | 'scrape'): boolean => options.scenarios.includes(name)
   for (const partitions of has('recovery') ? partitionCountsOf('recovery', options) : []) {
     studies.push({
       id: `recovery-${partitions}`,
@@ -32,6 +33,13 @@ export function planStudies(options: BenchOptions): Study[] {
       id: `many-${partitions}`,
       title: `A topic of ${partitions} partitions, one record to each over ES01 and over HTTP`,
       run: (context, progress) => runMany(context, partitions, progress)
+    })
+  }
+  for (const partitions of has('scrape') ? partitionCountsOf('scrape', options) : []) {
+    studies.push({
+      id: `scrape-${partitions}`,
+      title: `A scrape of /metrics with ${partitions} partitions, and what it does to others`,
+      run: (context, progress) => runScrape(context, partitions, progress)
     })
   }
   return studies

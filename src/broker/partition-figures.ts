@@ -9,12 +9,15 @@ import { shardOf } from '../model/ids.ts'
 import type { PartitionFigures } from '../model/metrics.ts'
 import type { Topic } from '../model/topic.ts'
 import type { PendingRequest } from '../shards/pending.ts'
+import type { ShardLink } from '../shards/shard-link.ts'
 import type { ShardSet } from '../shards/shard-set.ts'
 import { readU64 } from '../wire/primitives/u64.ts'
 import { NO_HANDLE, PARTITIONS_ENTRY_BYTES, REPLY_BODY_AT, replyTypes } from '../wire/shard/messages.ts'
 
 /** What is asked of the shards. */
-export type AskedShards = Pick<ShardSet, 'shardCount' | 'link' | 'refusal' | 'turnSoon' | 'whenRoom'>
+export interface AskedShards extends Pick<ShardSet, 'shardCount' | 'refusal' | 'turnSoon' | 'whenRoom'> {
+  link(shard: number): Pick<ShardLink, 'ask'> | null
+}
 
 /**
  * @param topics live ones, by first handle. Those that are created or deleted meanwhile are not told of, or with what they had.

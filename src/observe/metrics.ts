@@ -49,6 +49,7 @@ export class Metrics implements MetricsPage {
   readonly contentType = 'text/plain; version=0.0.4'
   readonly #sources: MetricsSources
   readonly #process: ProcessPage
+  /** Numbers that serve again. */
   #gathered: Gathered | null = null
   #running: Promise<Gathered> | null = null
   /** The gathering that begins when the running one ends. */
@@ -77,18 +78,13 @@ export class Metrics implements MetricsPage {
 
   #gather(): Promise<Gathered> {
     const last = this.#gathered
-    if (last !== null && this.#isFresh(last)) return Promise.resolve(last)
+    if (last !== null && this.#sources.clock.monotonicMs() - last.atMs < REUSE_MS) return Promise.resolve(last)
     if (this.#running === null) return this.#begin()
     this.#next ??= this.#running.then(
       () => this.#begin(),
       () => this.#begin()
     )
     return this.#next
-  }
-
-  #isFresh({ figures, atMs }: Gathered): boolean {
-    const isLarge = figures.partitions.isKnown.length > limits.freshPartitionsMax
-    return isLarge && this.#sources.clock.monotonicMs() - atMs < REUSE_MS
   }
 
   #begin(): Promise<Gathered> {
@@ -108,8 +104,17 @@ export class Metrics implements MetricsPage {
     const figures = { partitions: liveOnly(read, isLive), committed, trafficOf, compactedOf }
     this.#seconds = (clock.monotonicMs() - atMs) / 1000
     const gathered = { figures, atMs, pages: new Map() }
-    this.#gathered = gathered
+    if (figures.partitions.isKnown.length > limits.freshPartitionsMax) this.#keep(gathered)
     return gathered
+  }
+
+  /** For others, but not for long: the page of very many partitions is megabytes. */
+  #keep(gathered: Gathered): void {
+    this.#gathered = gathered
+    const drop = (): void => {
+      if (this.#gathered === gathered) this.#gathered = null
+    }
+    setTimeout(drop, REUSE_MS).unref()
   }
 
   async #readCommitted(): Promise<CommittedEntry[]> {
