@@ -9,6 +9,7 @@ import type { Settings } from '../config/settings.ts'
 import type { Catalog } from '../control/catalog.ts'
 import type { FreeSpace } from '../disk/free-space.ts'
 import type { CertificateState, CommittedSource, TrafficSource } from '../model/metrics.ts'
+import type { Topic } from '../model/topic.ts'
 import { LoopDelay } from '../observe/loop-delay.ts'
 import { Metrics } from '../observe/metrics.ts'
 import { processReaders } from '../observe/process-figures.ts'
@@ -28,8 +29,8 @@ export interface MetricsParts {
   readonly upkeep: Upkeep
   /** Filled once they listen. */
   readonly gateways: Gateways
+  readonly traffic: TrafficSource
   /** null: nobody counts them. */
-  readonly traffic: TrafficSource | null
   readonly groups: CommittedSource | null
   /** null: TLS is off. */
   readonly certificate: CertificateState | null
@@ -42,12 +43,14 @@ export function buildMetrics(parts: MetricsParts): { readonly metrics: Metrics; 
   const { monotonicMs } = systemClock
   const journalBytes = (): Map<number, number> =>
     new Map(shards.counters().map(({ shard, counters }) => [shard, counters.journalBytes]))
+  const isLive = (topic: Topic): boolean => catalog.topicOfId(topic.id) !== undefined
   const pace = new WritePace(journalBytes, monotonicMs)
   const metrics = new Metrics({
     clock: systemClock,
     partitions: () => readPartitionFigures(shards, [...catalog.topics]),
-    isLive: topic => catalog.topicOfId(topic.id) !== undefined,
-    trafficOf: topic => traffic?.of(topic.id) ?? null,
+    isLive,
+    // Asking for one that was deleted meanwhile would begin its counts anew.
+    trafficOf: topic => (isLive(topic) ? traffic.of(topic.id) : null),
     committed: () => groups?.committedEntries() ?? [],
     compactedOf: (topic, partition) => upkeep.compaction.droppedOf(topic, partition),
     process: {

@@ -2,8 +2,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { processSeries, topicSeries } from '../../src/observe/series.ts'
+import { makeTestKey, revokeKey, startGuarded } from '../support/access.ts'
 import { startBroker } from '../support/broker.ts'
-import { onBothEngines, HttpApi } from '../support/http-api.ts'
+import { assertRefused, onBothEngines, HttpApi } from '../support/http-api.ts'
+import { longestTurnMs } from '../support/main-thread.ts'
 import { parsePage, valueOf } from '../support/prometheus.ts'
 
 async function scrape(api: HttpApi) {
@@ -63,6 +65,17 @@ onBothEngines('the page of metrics', async (t, api) => {
     })
     assert.deepEqual(told, partitions)
     assert.ok((partitions[1]?.segment_count ?? 0) > 2, 'the test has segments')
+  })
+
+  await t.test('tells what was produced and consumed, by topic', async () => {
+    await api.createTopic('traffic')
+    await api.produce('traffic', [{ key: 'k', value: 'four' }, { value: '' }])
+    await api.consume('traffic', 0, 'offset=0&max_records=1')
+    const page = await scrape(api)
+    const told = ['records_produced', 'bytes_produced', 'records_consumed', 'bytes_consumed'].map(what =>
+      valueOf(page, `es_topic_${what}_total`, { topic: 'traffic' })
+    )
+    assert.deepEqual(told, [2, 5, 1, 5])
   })
 
   await t.test('counts what retention dropped, by partition', async () => {
@@ -170,4 +183,63 @@ test('the page of metrics tells of the process what is so', async t => {
   const started = valueOf(page, 'millrace_process_start_time_seconds') ?? 0
   assert.ok(Math.abs(started - (Date.now() / 1000 - process.uptime())) < 5)
   assert.equal(page.get('millrace_build_info')?.samples[0]?.labels['node'], process.version)
+})
+
+test('with authentication the page shows what the key may see', async t => {
+  const { broker, admin } = await startGuarded(t)
+  for (const topic of ['orders', 'orders.eu', 'users']) {
+    await admin.api.createTopic(topic)
+    await admin.api.produce(topic, [{ value: 'v' }])
+  }
+  const topicsOf = (page: Awaited<ReturnType<typeof scrape>>): (string | undefined)[] =>
+    page.get('es_partition_end_offset')?.samples.map(({ labels }) => labels['topic']) ?? []
+  const reader = await makeTestKey(admin.api, 'read:orders')
+
+  await t.test('no key, none', async () => {
+    assertRefused(await new HttpApi(broker.url).get('/metrics'), 401, 'UNAUTHENTICATED')
+  })
+  await t.test('a reader, the topics that it may read, and nothing of the process', async () => {
+    const page = await scrape(reader.api)
+    assert.deepEqual(topicsOf(page), ['orders', 'orders.eu'])
+    assert.deepEqual(
+      page.get('es_topic_records_produced_total')?.samples.map(({ labels }) => labels['topic']),
+      ['orders', 'orders.eu']
+    )
+    for (const name of Object.keys(processSeries)) assert.deepEqual(page.get(name)?.samples, [], name)
+  })
+  await t.test('an admin of a prefix, no more than a writer', async () => {
+    const page = await scrape((await makeTestKey(admin.api, 'admin:users')).api)
+    assert.deepEqual(topicsOf(page), ['users'])
+    assert.deepEqual(page.get('millrace_topics')?.samples, [])
+  })
+  await t.test('an admin, everything', async () => {
+    const page = await scrape(admin.api)
+    assert.deepEqual(topicsOf(page), ['orders', 'orders.eu', 'users'])
+    assert.equal(valueOf(page, 'millrace_topics'), 3)
+  })
+  await t.test('no secret and no key id, anybody', async () => {
+    const { text } = await admin.api.get('/metrics')
+    assert.ok(!text.includes(reader.secret) && !text.includes(reader.id) && !text.includes(admin.secret))
+  })
+  await t.test('a revoked key, nothing any more', async () => {
+    await revokeKey(admin.api, reader.id)
+    assertRefused(await reader.api.get('/metrics'), 401, 'KEY_REVOKED')
+  })
+})
+
+test('a scrape of 10,000 partitions never holds the main thread for 20 ms', async t => {
+  const broker = await startBroker(t)
+  const api = new HttpApi(broker.url)
+  await api.createTopic('wide', 10_000, { retention_ms: 1_000_000_000 })
+  for (let from = 0; from < 10_000; from += 1000)
+    await api.produce(
+      'wide',
+      Array.from({ length: 1000 }, (_, i) => ({ partition: from + i, value: 'v' }))
+    )
+  const { turnMs, texts } = await longestTurnMs(t, `${broker.url}/metrics`, 4)
+  for (const text of texts) {
+    const ends = parsePage(text).get('es_partition_end_offset')?.samples ?? []
+    assert.deepEqual([ends.length, ends.every(({ value }) => value === 1)], [10_000, true])
+  }
+  assert.ok(turnMs < 20, `a turn of the main thread took ${turnMs} ms of processor time`)
 })

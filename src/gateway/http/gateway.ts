@@ -194,6 +194,7 @@ class Dispatcher {
     }
     const match = this.#router.match(method, path)
     const isHealth = match.kind === 'route' && match.route.isHealth
+    if (match.kind === 'route' && exchange.reply.meter !== null) exchange.reply.meter.route = match.route
     // Before anything is said of routes, bodies and queries (spec 1.9).
     if (this.#needsKey) exchange.who = (isHealth ? identify : authenticate)(exchange.head, this.#services.broker.keys)
     if (this.isStopping) throw new BrokerError('STOPPING')
@@ -207,7 +208,6 @@ class Dispatcher {
     if (match.kind === 'wrong-method') {
       throw new BrokerError('METHOD_NOT_ALLOWED', { method, path: shownPath, allow: match.allow })
     }
-    if (exchange.reply.meter !== null) exchange.reply.meter.route = match.route
     exchange.names = match.rawNames.map(decodeName)
     return match.route.run(exchange)
   }

@@ -10,7 +10,7 @@ import type { Principal } from '../../../src/model/principal.ts'
 import { RESULT_BYTES, readFormats, type Broker } from '../../../src/model/requests.ts'
 import { BrokerStage, keyWith } from '../broker/broker-stage.ts'
 import { defaultSettings } from './es01/fixture.ts'
-import { assertError, sendHttp, settings, type Answer, type EngineName } from './http/http-harness.ts'
+import { assertError, metrics, sendHttp, settings, type Answer, type EngineName } from './http/http-harness.ts'
 
 /** The broker as that key sees it, whoever the listeners take the caller for. */
 function seenBy(who: Principal, broker: Broker): Broker {
@@ -54,7 +54,7 @@ async function listen(t: TestContext, engine: EngineName, who: Principal, readBy
     })
   const broker = seenBy(who, stage.broker)
   const budgets = { requestBudget: new ByteBudget(1 << 26), replyBudget: new ByteBudget(1 << 26) }
-  const http = await createHttpGateway({ broker, settings, logger: silentLogger, engine, ...budgets })
+  const http = await createHttpGateway({ broker, metrics, settings, logger: silentLogger, engine, ...budgets })
   const { port } = await http.listen()
   t.after(() => http.stop(0))
   const binary = createEs01Gateway({ broker, settings: defaultSettings, logger: silentLogger, ...budgets })
