@@ -117,7 +117,7 @@ async function build(settings: Settings, logger: Logger, undo: Undo[]): Promise<
   // Its failure is met below; until then it must not count as unhandled.
   started.catch(() => undefined)
   const gateways = newGateways(settings)
-  const counted = { traffic: metering.traffic, groups: null, certificate: null }
+  const counted = { traffic: metering.traffic, groups: null, certificate: certificates }
   const sources = { settings, catalog, shards, space, upkeep, gateways, ...counted }
   const { metrics, stop: stopMetrics } = buildMetrics(sources)
   undo.push(() => Promise.resolve(stopMetrics()))

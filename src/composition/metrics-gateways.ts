@@ -51,6 +51,8 @@ function httpReaders(
     millrace_http_engine_fallback: () => one(typeof gateways.http?.engineNote === 'string' ? 1 : 0),
     millrace_http_responses_total: () => byKey('status', probe()?.statuses),
     millrace_http_refusals_total: () => byKey('code', probe()?.refusals),
+    millrace_http_refused_connections_total: () => one(probe()?.connectionsRefused ?? 0),
+    millrace_http_late_bodies_total: () => one(probe()?.bodiesLate ?? 0),
     millrace_http_malformed_requests_total: () => one(probe()?.malformedRequests ?? 0)
   }
 }
@@ -124,6 +126,6 @@ export function certificateReaders(
   return {
     millrace_tls_certificate_expiry_seconds: read(({ notAfterMs }) => notAfterMs / 1000),
     millrace_tls_reload_failures_total: read(({ reloadFailures }) => reloadFailures),
-    millrace_tls_reload_failing: read(({ isFailing }) => (isFailing ? 1 : 0))
+    millrace_tls_failing: read(({ problem }) => (problem === null ? 0 : 1))
   }
 }

@@ -60,8 +60,8 @@ export interface CertificateState {
   readonly notAfterMs: number
   /** Certificates that could not be loaded since the start. */
   readonly reloadFailures: number
-  /** The last one could not: the one before it is in use. */
-  readonly isFailing: boolean
+  /** What is wrong with it for the moment; null: nothing. */
+  readonly problem: string | null
 }
 
 /** An offset that a group committed. */

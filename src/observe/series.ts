@@ -74,6 +74,8 @@ export const processSeries = {
   millrace_durability_synced: spec('gauge', [], '1: an acknowledgement follows the sync; 0: it may precede it.'),
   millrace_connections: spec('gauge', ['protocol'], 'Open connections.'),
   millrace_connections_accepted_total: spec('counter', ['protocol'], 'Connections that were taken.'),
+  millrace_http_refused_connections_total: spec('counter', [], 'HTTP connections turned away: there were too many.'),
+  millrace_http_late_bodies_total: spec('counter', [], 'HTTP requests refused because their body came too slowly.'),
   millrace_request_duration_seconds: spec('histogram', ['protocol', 'route'], 'From a request to its answer.'),
   millrace_http_responses_total: spec('counter', ['status'], 'Answers by status; 0: the client was gone before.'),
   millrace_http_refusals_total: spec('counter', ['code'], 'Refusals over HTTP by the code of the error.'),
@@ -160,7 +162,11 @@ export const processSeries = {
   millrace_partitions: spec('gauge', [], 'Partitions of all topics.'),
   millrace_tls_certificate_expiry_seconds: spec('gauge', [], 'When the certificate in use expires, Unix time.'),
   millrace_tls_reload_failures_total: spec('counter', [], 'Certificates that could not be loaded.'),
-  millrace_tls_reload_failing: spec('gauge', [], '1: the certificate on disk is bad, and the one before it is in use.'),
+  millrace_tls_failing: spec(
+    'gauge',
+    [],
+    '1: the certificate has ended, or could not be replaced: the one before is in use.'
+  ),
   millrace_scrape_seconds: spec('gauge', [], 'How long the numbers of this page took to gather.')
 } as const satisfies Record<string, SeriesSpec>
 export type ProcessSeries = keyof typeof processSeries

@@ -10,6 +10,7 @@ import { accessCases } from './access-cases.ts'
 import { FakeBroker } from './fake-broker.ts'
 import { assertError, errorOf, metrics, one, RawConnection, settings, startGateway, waitFor } from './http-harness.ts'
 import type { Answer, EngineName } from './http-harness.ts'
+import { metricsCases } from './metrics-cases.ts'
 import { readerCases } from './reader-cases.ts'
 import { offsetCases } from './offset-cases.ts'
 import { consumeCases, produceCases, topicCases } from './route-cases.ts'
@@ -310,6 +311,7 @@ export function describeEngine(engine: EngineName): void {
   describe(`consume over ${engine}`, () => consumeCases(engine))
   describe(`offsets over ${engine}`, () => offsetCases(engine))
   describe(`keys over ${engine}`, () => accessCases(engine))
+  describe(`metrics over ${engine}`, () => metricsCases(engine))
   describe(`refusals over ${engine}`, () => refusalCases(engine))
   describe(`back-pressure over ${engine}`, () => pressureCases(engine))
   describe(`clients that do not read, and large bodies, over ${engine}`, () => readerCases(engine))

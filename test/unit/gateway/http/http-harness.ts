@@ -52,6 +52,7 @@ export interface FixtureOptions {
   readonly clock?: Clock
   readonly connectionsMax?: number
   readonly certificates?: Certificates
+  readonly metrics?: MetricsPage
 }
 
 export const settings: HttpSettings = {
