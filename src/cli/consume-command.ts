@@ -1,6 +1,10 @@
-/** `millrace consume`: reads a partition from an offset on, over the HTTP API, until --max or the end of the log. */
-import type { Command } from 'commander'
-import type { ConsumeAnswer, Whole } from '../client/http/http-client.ts'
+/**
+ * `millrace consume`: reads a partition from an offset, or from where a group is, over the HTTP API, until --max or the end
+ * of the log.
+ */
+import { Option, type Command } from 'commander'
+import { consumeGroup } from '../client/http/group-calls.ts'
+import type { Answer, ConsumeAnswer, HttpClient, Whole } from '../client/http/http-client.ts'
 import {
   addClientOptions,
   addExamples,
@@ -9,6 +13,7 @@ import {
   optionsOf,
   requiredText,
   smallWholeOf,
+  textOf,
   u32,
   u64,
   wholeOf
@@ -27,6 +32,7 @@ export function addConsumeCommand(program: Command, io: CliIo): void {
     .option('--topic <topic>', 'the topic (required)')
     .option('--partition <number>', 'the partition, from 0 (required)')
     .addOption(optionWithDefault('--offset <number>', 'first offset to read', '0'))
+    .addOption(new Option('--group <group>', 'read from where this group is; commits nothing').conflicts('offset'))
     .addOption(optionWithDefault('--max <number>', 'most records to read', '100'))
     .addHelpText(
       'after',
@@ -34,6 +40,7 @@ export function addConsumeCommand(program: Command, io: CliIo): void {
     )
   addExamples(addClientOptions(command), [
     'millrace consume --topic orders --partition 0',
+    'millrace consume --topic orders --partition 0 --group analytics',
     'millrace consume --topic orders --partition 2 --offset 5000 --max 1000000 --json | jq -c ".records[]"'
   ])
   command.action(async (_, command: Command) => {
@@ -42,14 +49,13 @@ export function addConsumeCommand(program: Command, io: CliIo): void {
     const topic = requiredText(options, 'topic', '--topic')
     const partition = Number(wholeOf(requiredText(options, 'partition', '--partition'), '--partition', u32))
     const max = smallWholeOf(options['max'], '--max', { min: 1n, max: BigInt(Number.MAX_SAFE_INTEGER) }) ?? 1
-    let offset: Whole = wholeOf(options['offset'], '--offset', u64) ?? 0
+    const group = textOf(options['group'])
+    // null: where the group is. What follows is read by offset: nothing is committed in between.
+    let offset: Whole | null = group === null ? (wholeOf(options['offset'], '--offset', u64) ?? 0) : null
     let count = 0
     for (;;) {
-      const answer = await client.consume(topic, {
-        partition,
-        offset,
-        maxRecords: Math.min(max - count, REQUEST_RECORDS_MAX)
-      })
+      const place = { topic, partition, maxRecords: Math.min(max - count, REQUEST_RECORDS_MAX) }
+      const answer = await readOnce(client, place, group, offset)
       const { body } = answer
       count += body.records.length
       const lines = body.records.map(record => `${formatRecord(record)}\n`).join('')
@@ -63,7 +69,18 @@ export function addConsumeCommand(program: Command, io: CliIo): void {
   })
 }
 
+function readOnce(
+  client: HttpClient,
+  place: { readonly topic: string; readonly partition: number; readonly maxRecords: number },
+  group: string | null,
+  offset: Whole | null
+): Promise<Answer<ConsumeAnswer>> {
+  if (group !== null && offset === null) return consumeGroup(client, group, place)
+  return client.consume(place.topic, { ...place, offset: offset ?? 0 })
+}
+
 /** The end is the high watermark of the answer, or a next offset that does not move: then asking again cannot help. */
-function isAtEnd(answer: ConsumeAnswer, askedOffset: Whole): boolean {
-  return answer.next_offset >= answer.high_watermark || answer.next_offset <= askedOffset
+function isAtEnd(answer: ConsumeAnswer, askedOffset: Whole | null): boolean {
+  const isStuck = askedOffset !== null && answer.next_offset <= askedOffset
+  return answer.next_offset >= answer.high_watermark || isStuck
 }

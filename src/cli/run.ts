@@ -4,6 +4,7 @@
  */
 import { Command, CommanderError } from 'commander'
 import { HttpClientError } from '../client/http/http-client.ts'
+import { addCommitCommands } from './commit-command.ts'
 import { addClientOptions } from './common-options.ts'
 import { addConfigCommands } from './config-command.ts'
 import { addConsumeCommand } from './consume-command.ts'
@@ -13,6 +14,7 @@ import { addInspectCommands } from './offline/inspect-command.ts'
 import { addQuarantineCommands } from './offline/quarantine-command.ts'
 import { addRestoreCommand } from './offline/restore-command.ts'
 import { addVerifyCommand } from './offline/verify-command.ts'
+import { addGroupCommands } from './group-command.ts'
 import { addKeyCommands } from './key-command.ts'
 import { addProduceCommand } from './produce-command.ts'
 import { addProducerCommands } from './producer-command.ts'
@@ -63,6 +65,8 @@ function buildProgram(io: CliIo, finish: (code: ExitCode) => void): Command {
   addTopicCommands(program, io)
   addProduceCommand(program, io)
   addConsumeCommand(program, io)
+  addCommitCommands(program, io)
+  addGroupCommands(program, io)
   addProducerCommands(program, io)
   addKeyCommands(program, io, finish)
   addVerifyCommand(program, io, finish)

@@ -33,6 +33,9 @@ describe('the table of groups', () => {
       const groups = ['a', 'b', 'c'].map(name => table.add(name, 'key'))
       const expected = new Map<string, bigint>()
       const stored = new Map<string, bigint>()
+      const store = (rows: GroupOffsetRows | null): void => {
+        for (const [number, topic, id, value] of rowsOf(rows)) stored.set(`${number} ${topic} ${id}`, value)
+      }
       const forget = (map: Map<string, bigint>, isGone: (key: string) => boolean): void => {
         for (const key of map.keys()) if (isGone(key)) map.delete(key)
       }
@@ -48,7 +51,7 @@ describe('the table of groups', () => {
         } else if (dice.chance(0.1)) {
           const rows = table.takeChanged(1 + dice.below(20))
           if (rows !== null && dice.chance(0.3)) table.giveBack(rows)
-          else for (const [number, topic, id, value] of rowsOf(rows)) stored.set(`${number} ${topic} ${id}`, value)
+          else store(rows)
         } else {
           table.commit(group, topicId, partition, offset <= 2n ** 53n - 1n ? Number(offset) : offset)
           expected.set(`${group.number} ${topicId} ${partition}`, offset)
@@ -56,7 +59,7 @@ describe('the table of groups', () => {
       }
       for (let rows = table.takeChanged(7); rows !== null; rows = table.takeChanged(7)) {
         assert.ok(rows.offsets.length <= 7)
-        for (const [number, topic, id, value] of rowsOf(rows)) stored.set(`${number} ${topic} ${id}`, value)
+        store(rows)
       }
       const sorted = (map: Map<string, bigint>): [string, bigint][] => [...map].sort(([a], [b]) => (a < b ? -1 : 1))
       assert.deepEqual(sorted(stored), sorted(expected), `history ${history}`)

@@ -1,0 +1,59 @@
+/** `millrace commit` and `millrace reset-offsets`: what groups have committed, over the HTTP API. */
+import type { Command } from 'commander'
+import { commitOffset, resetOffsets } from '../client/http/group-calls.ts'
+import {
+  addClientOptions,
+  addExamples,
+  openClient,
+  optionsOf,
+  requiredText,
+  u32,
+  u64,
+  wholeOf
+} from './common-options.ts'
+import { print, type CliIo } from './io.ts'
+
+/** Adds both commands to the program. */
+export function addCommitCommands(program: Command, io: CliIo): void {
+  addCommit(program, io)
+  addResetOffsets(program, io)
+}
+
+function addCommit(program: Command, io: CliIo): void {
+  const command = program
+    .command('commit')
+    .description('note for a consumer group the next offset to read')
+    .option('--group <group>', 'the group; made if there is none (required)')
+    .option('--topic <topic>', 'the topic (required)')
+    .option('--partition <number>', 'the partition, from 0 (required)')
+    .option('--offset <number>', 'the next offset to read (required)')
+    .addHelpText('after', '\nThe answer has no body: --json prints nothing.')
+  addExamples(addClientOptions(command), [
+    'millrace commit --group analytics --topic orders --partition 0 --offset 143'
+  ])
+  command.action(async (_, command: Command) => {
+    const options = optionsOf(command)
+    const client = openClient(options, io)
+    const group = requiredText(options, 'group', '--group')
+    const topic = requiredText(options, 'topic', '--topic')
+    const partition = Number(wholeOf(requiredText(options, 'partition', '--partition'), '--partition', u32))
+    const offset = wholeOf(requiredText(options, 'offset', '--offset'), '--offset', u64) ?? 0
+    await commitOffset(client, group, { topic, partition, offset })
+    if (options['json'] !== true) await print(io.stdout, 'committed\n')
+  })
+}
+
+function addResetOffsets(program: Command, io: CliIo): void {
+  const command = program
+    .command('reset-offsets')
+    .description('move every consumer group on a topic back to its first offset')
+    .option('--topic <topic>', 'the topic (required)')
+    .addHelpText('after', "\nOne group alone, or another place: 'millrace group reset'.")
+  addExamples(addClientOptions(command), ['millrace reset-offsets --topic orders'])
+  command.action(async (_, command: Command) => {
+    const options = optionsOf(command)
+    const { body, text } = await resetOffsets(openClient(options, io), requiredText(options, 'topic', '--topic'))
+    const words = `reset ${body.entries_reset} entries across ${body.groups_affected} group(s)`
+    await print(io.stdout, `${options['json'] === true ? text : words}\n`)
+  })
+}
