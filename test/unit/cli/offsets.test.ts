@@ -70,3 +70,37 @@ test('a time that could mean more than one moment, or none, is refused before an
   }
   assert.equal(broker.asked.length, 0)
 })
+
+test('topic delete-records sends the exact offset, and prints where the partition starts now', async t => {
+  const body = '{"partition":1,"start_offset":9007199254740993}'
+  const broker = await startFakeBroker(t, () => ({ status: 200, body }))
+  const asked = ['topic', 'delete-records', '--name', 'orders', '--partition', '1', '--offset', '9007199254740993']
+  const { code, stdout } = await run([...asked, '--broker', broker.url])
+  assert.deepEqual([code, stdout], [0, 'partition=1 start_offset=9007199254740993\n'])
+  const { method, url, body: sent } = broker.asked[0] ?? {}
+  assert.deepEqual(
+    [method, url, sent],
+    ['POST', '/topics/orders/delete-records', '{"partition":1,"offset":9007199254740993}']
+  )
+  assert.equal((await run([...asked, '--json', '--broker', broker.url])).stdout, `${body}\n`)
+})
+
+test('topic delete-records deletes nothing when a flag is missing or is no offset', async t => {
+  const broker = await startFakeBroker(t, () => ({ status: 200, body: '{}' }))
+  const all = { '--name': 'orders', '--partition': '0', '--offset': '5' }
+  for (const [flag, value, reason] of [
+    ['--name', null, '--name is missing'],
+    ['--partition', null, '--partition is missing'],
+    ['--offset', null, '--offset is missing'],
+    ['--offset', 'latest', "--offset 'latest'"],
+    ['--offset', '-1', "--offset '-1'"]
+  ] as const) {
+    const flags = Object.entries({ ...all, [flag]: value }).flatMap(([name, text]) =>
+      text === null ? [] : [name, text]
+    )
+    const { code, stderr } = await run(['topic', 'delete-records', ...flags, '--broker', broker.url])
+    assert.equal(code, 2, flag)
+    assert.ok(stderr.includes(reason), stderr)
+  }
+  assert.equal(broker.asked.length, 0)
+})
