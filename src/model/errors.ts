@@ -85,7 +85,7 @@ export const errorTable = {
   WRITE_FAILED: spec(
     202,
     500,
-    'unavailable',
+    'internal error',
     'the log of shard {shard} failed while the records were written; the shard restarts by its recovery rules',
     { kafka: 56, retry: 'same', written: 'unknown' }
   ),

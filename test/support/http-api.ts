@@ -58,6 +58,7 @@ export interface ErrorBody {
   readonly code: string
   readonly retry: string
   readonly written: string
+  readonly request_id: string
 }
 
 export class HttpApi {
@@ -141,6 +142,7 @@ export function parseError(answer: HttpAnswer, status: number): ErrorBody {
   assert.equal(typeof body.error, 'string')
   assert.match(body.retry, /^(never|same|refresh)$/)
   assert.match(body.written, /^(no|yes|unknown)$/)
+  assert.match(body.request_id, /^[0-9a-f]{8}$/)
   return body
 }
 

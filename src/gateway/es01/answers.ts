@@ -4,7 +4,7 @@
  * reply bytes that were reserved for the request are given back by it.
  */
 import { assert } from '../../base/assert.ts'
-import { BrokerError, filled } from '../../model/errors.ts'
+import { BrokerError, errorText, filled } from '../../model/errors.ts'
 import type { Principal } from '../../model/principal.ts'
 import { limits } from '../../model/limits.ts'
 import type { ProduceCaller, ReadCaller } from '../../model/requests.ts'
@@ -13,6 +13,7 @@ import { writeU32 } from '../../wire/es01/bytes.ts'
 import { FRAME_HEADER_BYTES, opcodes, writeFrameHeader } from '../../wire/es01/frame.ts'
 import { PRODUCED_HEADER_BYTES } from '../../wire/es01/produce-frame.ts'
 import type { LatencyMeter } from '../shared/latency-meter.ts'
+import { isInternal } from '../shared/internal-failures.ts'
 import type { BufferPool } from './buffer-pool.ts'
 import { Pieces } from './outbox.ts'
 import type { Outbox } from './outbox.ts'
@@ -28,6 +29,8 @@ export interface AnswerSink {
   readonly pool: BufferPool
   /** Who asks. */
   readonly who: Principal
+  /** Puts into the log what an internal error must not tell. @returns the id that it stands there under. */
+  noteFailure(error: BrokerError): string
   /** One more answer is in the outbox, of a request that was never in progress: a ping, or a refusal of ours. */
   answered(isError: boolean): void
   /** One more answer is in the outbox, of a request in progress. */
@@ -40,16 +43,18 @@ export interface AnswerSink {
 const header = Buffer.alloc(32)
 
 /** @returns the message of an error frame. */
-export function errorMessage(error: BrokerError): string {
+function messageOf(sink: AnswerSink, error: BrokerError): string {
+  if (isInternal(error)) return errorText('INTERNAL', { id: sink.noteFailure(error) })
   const { es01, es01Text } = error.spec
   if (es01Text !== undefined) return filled(es01Text, error.details)
   const text = error.message.startsWith(es01) ? error.message : `${es01}: ${error.message}`
   // A frame has no field for it, and nothing written is what an error says by default.
-  return error.written === 'no' || error.code === 'INTERNAL' ? text : `${text} (written: ${error.written})`
+  return error.written === 'no' ? text : `${text} (written: ${error.written})`
 }
 
-function addErrorFrame(outbox: Outbox, requestId: number, message: string): void {
-  const text = Buffer.from(message, 'utf8')
+function addErrorFrame(sink: AnswerSink, requestId: number, error: BrokerError): void {
+  const { outbox } = sink
+  const text = Buffer.from(messageOf(sink, error), 'utf8')
   let bytes = Math.min(text.length, limits.errorTextBytesMax)
   // A cut goes before the first byte of a character, never inside one.
   while (bytes < text.length && ((text[bytes] as number) & 0xc0) === 0x80) bytes--
@@ -59,7 +64,7 @@ function addErrorFrame(outbox: Outbox, requestId: number, message: string): void
 
 /** Answers a request at once, with an error frame. Nothing was reserved for it. */
 export function answerError(sink: AnswerSink, requestId: number, error: BrokerError): void {
-  addErrorFrame(sink.outbox, requestId, errorMessage(error))
+  addErrorFrame(sink, requestId, error)
   sink.answered(true)
 }
 
@@ -96,7 +101,7 @@ export class ProduceCall implements ProduceCaller {
   }
 
   onProduceFailed(error: BrokerError): void {
-    addErrorFrame(this.#sink.outbox, this.#requestId, errorMessage(error))
+    addErrorFrame(this.#sink, this.#requestId, error)
     this.#finish(true)
   }
 
@@ -150,7 +155,7 @@ export class ReadCall implements ReadCaller {
 
   onReadFailed(error: BrokerError): void {
     this.#pieces?.drop()
-    addErrorFrame(this.#sink.outbox, this.#requestId, errorMessage(error))
+    addErrorFrame(this.#sink, this.#requestId, error)
     this.#finish(true)
   }
 

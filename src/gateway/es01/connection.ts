@@ -11,7 +11,6 @@
  *   It is paused in a read callback only (see ReceiveBuffer), or once and for all.
  * - Nothing here throws at the socket: a bug closes the connection, or answers `internal error`, and is logged.
  */
-import { randomBytes } from 'node:crypto'
 import type { Socket } from 'node:net'
 import { assert } from '../../base/assert.ts'
 import { BrokerError } from '../../model/errors.ts'
@@ -32,6 +31,8 @@ import {
   readHello,
   type HelloStatus
 } from '../../wire/es01/handshake.ts'
+import { logFailure } from '../shared/internal-failures.ts'
+import { newRequestId } from '../shared/request-ids.ts'
 import type { AnswerSink } from './answers.ts'
 import { answerError } from './answers.ts'
 import type { BufferPool } from './buffer-pool.ts'
@@ -272,11 +273,15 @@ export class Es01Connection implements AnswerSink, ByteTaker, HostedConnection {
       return this.#host.requests.take(this, bytes, start, end)
     } catch (error) {
       // A bug of ours. This request is answered, the others go on; what is known about it goes to the log alone.
-      const id = randomBytes(4).toString('hex')
-      this.#host.logger.error({ id, remoteAddress: this.remoteAddress, error }, 'a request met a bug')
-      answerError(this, readU32(bytes, start + LENGTH_BYTES), new BrokerError('INTERNAL', { id }))
+      answerError(this, readU32(bytes, start + LENGTH_BYTES), new BrokerError('INTERNAL', {}, { cause: error }))
       return 'answered'
     }
+  }
+
+  noteFailure(error: BrokerError): string {
+    const id = newRequestId()
+    logFailure(this.#host.logger, id, error, { remoteAddress: this.remoteAddress })
+    return id
   }
 
   /** @returns true once the hello was accepted. */

@@ -30,9 +30,17 @@ export interface RequestHead {
   readonly authorization: string | null
   /** X-Es-Key, likewise. */
   readonly apiKey: string | null
-  /** −1: none was sent (no body, or a chunked one). NaN: it is not a number. */
+  /** −1: none was sent (no body, or a chunked one). */
   readonly contentLength: number
   readonly isChunked: boolean
+  /** Why it is not certain where the request ends, or for whom it is: nothing of it may be carried out. null: it is. */
+  readonly fault: HeadFault | null
+}
+
+/** A header that is not as HTTP has it. */
+export interface HeadFault {
+  readonly field: string
+  readonly problem: string
 }
 
 /** Takes a body piece by piece. */
@@ -112,12 +120,47 @@ export interface HttpEngine {
   stop(deadlineMs: number): Promise<void>
 }
 
+/** Digits of a length beyond which no body is taken anyway. */
+const LENGTH_DIGITS_MAX = 15
+
+/** A Content-Length as a number; −1 if it is none. @param text empty: there is none. */
+export function readLength(text: string): number {
+  return /^\d+$/.test(text) && text.length <= LENGTH_DIGITS_MAX ? Number(text) : -1
+}
+
+/** What the headers that say where a request ends, and for whom it is, are by number and value. */
+export interface FramingHeaders {
+  readonly hostCount: number
+  readonly lengthCount: number
+  readonly codingCount: number
+  /** Content-Length, the first; empty: none. */
+  readonly length: string
+  /** Transfer-Encoding, the first; empty: none. */
+  readonly coding: string
+}
+
+/**
+ * Judges them as a careful server must (RFC 9112, 3.2 and 6.3): who reads them otherwise, such as a proxy in front,
+ * would see another request. What both parsers refuse by themselves is refused here again.
+ */
+export function headFaultOf({ hostCount, lengthCount, codingCount, length, coding }: FramingHeaders): HeadFault | null {
+  if (hostCount > 1) return { field: 'host', problem: 'is given twice' }
+  if (lengthCount > 1) return { field: 'content-length', problem: 'is given twice' }
+  if (lengthCount > 0 && readLength(length) < 0) {
+    return { field: 'content-length', problem: `must be a whole number of up to ${LENGTH_DIGITS_MAX} digits` }
+  }
+  if (codingCount === 0) return null
+  if (lengthCount > 0) return { field: 'transfer-encoding', problem: 'must not come with a content-length' }
+  const isChunked = codingCount === 1 && coding.toLowerCase() === 'chunked'
+  return isChunked ? null : { field: 'transfer-encoding', problem: 'must be chunked and nothing else' }
+}
+
 /** Answers above this leave in pieces as the socket takes them. */
 export const WHOLE_ANSWER_BYTES_MAX = 64 * 1024
 
 /** True if an answer before the end of this body must close the connection: its rest is too long, or of unknown length. */
 export function isTooLongToDrain(head: RequestHead): boolean {
-  return head.isChunked || Number.isNaN(head.contentLength) || head.contentLength > limits.drainedBodyBytesMax
+  return head.isChunked || head.fault !== null || head.contentLength > limits.drainedBodyBytesMax
 }
 
 /** The words for a failed listen, with the code that the system gave. */

@@ -1,13 +1,13 @@
 /**
  * Errors as HTTP answers. Main thread. Every refusal of this gateway leaves through here, so all have one shape:
- * `{"error": text, "code", "retry", "written", "request_id"?}`.
- * A 500 tells an id and nothing else; what happened stands in the log under that id. A stack, a path or a cause must
- * never reach a caller.
+ * `{"error": text, "code", "retry", "written", "request_id"}`.
+ * A 500 tells an id and nothing else; what happened stands in the log under that id, at level debug also of all others.
  */
-import { randomBytes } from 'node:crypto'
 import type { Logger } from '../../base/logger.ts'
 import { BrokerError, errorTable, errorText } from '../../model/errors.ts'
 import type { ErrorCode } from '../../model/errors.ts'
+import { isInternal, logFailure } from '../shared/internal-failures.ts'
+import { newRequestId } from '../shared/request-ids.ts'
 import type { Reply, RequestHead } from './engine.ts'
 import type { HttpProbe } from './probe.ts'
 
@@ -29,17 +29,16 @@ function bodyOf(
   code: ErrorCode,
   text: string,
   written: string,
-  requestId: string | null,
+  requestId: string,
   report: RefusalOptions['report'] = {}
 ): Buffer {
   const { retry } = errorTable[code]
-  const fields = { ...report, error: text, code, retry, written }
-  return Buffer.from(JSON.stringify(requestId === null ? fields : { ...fields, request_id: requestId }))
+  return Buffer.from(JSON.stringify({ ...report, error: text, code, retry, written, request_id: requestId }))
 }
 
 /** The body of a refusal by an HTTP parser, before there is a request. */
 export function refusalBody(status: number, problem: string): Buffer {
-  return bodyOf('FRAME_INVALID', `malformed request (${status}): ${problem}`, 'no', null)
+  return bodyOf('FRAME_INVALID', `malformed request (${status}): ${problem}`, 'no', newRequestId())
 }
 
 export class Failures {
@@ -56,45 +55,26 @@ export class Failures {
    */
   answer(head: RequestHead, reply: Reply, error: unknown, { mustClose = false, report }: RefusalOptions = {}): void {
     const refusal = error instanceof BrokerError ? error : new BrokerError('INTERNAL', {}, { cause: error })
-    const { http } = refusal.spec
+    const { method, path } = head
+    const known = refusal.details['id']
+    const requestId = refusal.code === 'INTERNAL' && typeof known === 'string' ? known : newRequestId()
     this.#probe.refused(refusal.code)
     if (reply.isAnswered && !reply.isClosed) {
       // The status is out and the answer cannot be finished: a cut connection is the only honest sign left.
-      this.#log(head, refusal, newRequestId())
+      logFailure(this.#logger, requestId, refusal, { method, path })
       reply.abort()
       return
     }
-    if (http === 500) {
-      this.#answerInternal(head, reply, refusal, mustClose)
-      return
-    }
+    const { http } = refusal.spec
+    const text = isInternal(refusal) ? errorText('INTERNAL', { id: requestId }) : refusal.message
+    if (isInternal(refusal)) logFailure(this.#logger, requestId, refusal, { method, path })
+    else this.#logger.debug({ request_id: requestId, method, path, code: refusal.code, text }, 'a request was refused')
     const headers: (readonly [string, string])[] = []
     if (http === 401) headers.push(AUTHENTICATE)
     if (http === 503) headers.push(RETRY_AFTER)
     if (http === 429) headers.push(['retry-after', String(refusal.details['retryAfterSeconds'])])
     if (refusal.code === 'METHOD_NOT_ALLOWED') headers.push(['allow', String(refusal.details['allow'])])
-    const body = bodyOf(refusal.code, refusal.message, refusal.written, null, report)
+    const body = bodyOf(refusal.code, text, refusal.written, requestId, report)
     reply.send({ status: http, contentType: JSON_TYPE, headers, mustClose }, body)
   }
-
-  #answerInternal(head: RequestHead, reply: Reply, refusal: BrokerError, mustClose: boolean): void {
-    const known = refusal.details['id']
-    const requestId = typeof known === 'string' ? known : newRequestId()
-    this.#log(head, refusal, requestId)
-    const body = bodyOf(refusal.code, errorText('INTERNAL', { id: requestId }), refusal.written, requestId)
-    reply.send({ status: 500, contentType: JSON_TYPE, mustClose }, body)
-  }
-
-  /** The log line that a caller's id leads to. */
-  #log(head: RequestHead, refusal: BrokerError, requestId: string): void {
-    const { method, path } = head
-    const { cause, code, message } = refusal
-    const bug = cause instanceof Error ? { cause: cause.message, stack: cause.stack } : { cause }
-    this.#logger.error({ request_id: requestId, method, path, code, text: message, ...bug }, 'a request failed')
-  }
-}
-
-/** Eight hexadecimal digits. */
-function newRequestId(): string {
-  return randomBytes(4).toString('hex')
 }

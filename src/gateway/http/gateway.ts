@@ -180,13 +180,10 @@ class Dispatcher {
   }
 
   #route(exchange: Exchange): BodySink | null {
-    const { method, path, host, origin, contentLength } = exchange.head
+    const { method, path, host, origin, fault } = exchange.head
     const cors = origin === '' ? null : this.#cors.headersFor(origin)
     if (cors !== null) exchange.reply.standingHeaders = cors.answer
-    // uWebSockets.js hands such a request on and cuts its connection itself: nothing of it may be carried out.
-    if (Number.isNaN(contentLength)) {
-      throw new BrokerError('FIELD_INVALID', { field: 'content-length', problem: 'must be a whole number' })
-    }
+    if (fault !== null) throw new BrokerError('FIELD_INVALID', { field: fault.field, problem: fault.problem })
     if (this.#guard !== null && !this.#guard.allows(host)) throw new BrokerError('HOST_REFUSED', { host })
     if (cors !== null && method === 'OPTIONS') {
       exchange.reply.send({ status: 204, contentType: null, headers: cors.preflight }, NO_BODY)

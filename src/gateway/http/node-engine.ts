@@ -14,10 +14,11 @@ import { assert } from '../../base/assert.ts'
 import type { Clock } from '../../base/clock.ts'
 import { limits } from '../../model/limits.ts'
 import type { Certificate } from '../shared/certificates.ts'
-import { listenError, NO_HEADERS, WHOLE_ANSWER_BYTES_MAX } from './engine.ts'
+import { headFaultOf, listenError, NO_HEADERS, readLength, WHOLE_ANSWER_BYTES_MAX } from './engine.ts'
 import type {
   BodySink,
   EngineOptions,
+  HeadFault,
   HttpEngine,
   RefusalBody,
   Reply,
@@ -26,6 +27,7 @@ import type {
   RequestHandler,
   RequestHead
 } from './engine.ts'
+import { JSON_TYPE } from './failures.ts'
 import type { HttpProbe, RequestMeter } from './probe.ts'
 import { ReplySet } from './reply-set.ts'
 import type { WatchedReply } from './reply-set.ts'
@@ -47,6 +49,13 @@ const refusalStatuses: ReadonlyMap<string, number> = new Map([
   ['HPE_HEADER_OVERFLOW', 431],
   ['ERR_HTTP_REQUEST_TIMEOUT', 408]
 ])
+
+/** What the parser has against it, in words. */
+function problemOf(error: Error, status: number): string {
+  if (status === 431) return `its headers are over the limit of ${limits.httpHeaderBytesMax} bytes`
+  if (status === 408) return 'it did not come in time'
+  return 'reason' in error && typeof error.reason === 'string' ? error.reason : error.message
+}
 
 class NodeReply implements Reply, WatchedReply {
   watcher: ReplyWatcher | null = null
@@ -77,6 +86,11 @@ class NodeReply implements Reply, WatchedReply {
     this.#engine = engine
     response.once('finish', () => this.#close(false))
     response.once('close', () => this.#close(true))
+  }
+
+  /** All of the answer is with the socket. */
+  get isHandedOver(): boolean {
+    return this.isAnswered && this.#leftBytes === 0
   }
 
   #writeHead(head: ReplyHead, bodyBytes: number): void {
@@ -153,6 +167,7 @@ function textOf(header: string | string[] | undefined): string | null {
 
 function readHead(request: IncomingMessage): RequestHead {
   const { headers } = request
+  const length = headers['content-length'] ?? ''
   const url = request.url ?? '/'
   const mark = url.indexOf('?')
   return {
@@ -164,9 +179,23 @@ function readHead(request: IncomingMessage): RequestHead {
     contentType: headers['content-type'] ?? '',
     authorization: headers.authorization ?? null,
     apiKey: textOf(headers['x-es-key']),
-    contentLength: headers['content-length'] === undefined ? -1 : Number(headers['content-length']),
-    isChunked: headers['transfer-encoding'] !== undefined
+    contentLength: readLength(length),
+    isChunked: headers['transfer-encoding'] !== undefined,
+    fault: readFault(request, length)
   }
+}
+
+/** Of equal headers node:http shows the first one, or joins them. */
+function readFault({ headers, rawHeaders }: IncomingMessage, length: string): HeadFault | null {
+  const count = (wanted: string): number =>
+    rawHeaders.reduce((sum, name, i) => (i % 2 === 0 && name.toLowerCase() === wanted ? sum + 1 : sum), 0)
+  return headFaultOf({
+    hostCount: count('host'),
+    lengthCount: count('content-length'),
+    codingCount: count('transfer-encoding'),
+    length,
+    coding: headers['transfer-encoding'] ?? ''
+  })
 }
 
 /** Hands the body on as it comes. With a known length the last chunk is known as such, else an empty one ends it. */
@@ -197,8 +226,8 @@ export class NodeEngine implements HttpEngine {
   readonly replies: ReplySet<NodeReply>
   /** All that were accepted, those in their TLS handshake included. */
   readonly #connections = new Set<Socket>()
-  /** Connections with a request in progress: a refusal must not be written into its answer. */
-  readonly #busy = new Set<Duplex>()
+  /** Connections with a request in progress, the newest: a refusal must not be written into another's answer. */
+  readonly #busy = new Map<Duplex, { readonly request: IncomingMessage; readonly reply: NodeReply }>()
   /** Connections whose TLS handshake is done. */
   readonly #secured = new WeakSet<Duplex>()
 
@@ -236,13 +265,21 @@ export class NodeEngine implements HttpEngine {
     this.#server.on('secureConnection', (socket: TLSSocket) => this.#secured.add(socket))
     this.#server.on('drop', () => probe.connectionsRefused++)
     this.#server.on('clientError', (error: Error, socket: Duplex) => this.#refuse(error, socket))
+    // An expectation that nobody knows is passed over, as the other engine does.
+    this.#server.on('checkExpectation', onRequest)
+    this.#server.on('connect', (_: IncomingMessage, socket: Duplex) =>
+      this.#refuseRaw(socket, 400, 'CONNECT is for proxies')
+    )
   }
 
   #onRequest(request: IncomingMessage, response: ServerResponse): void {
     const { socket } = request
-    this.#busy.add(socket)
-    response.once('close', () => this.#busy.delete(socket))
     const reply = new NodeReply(request, response, this)
+    const work = { request, reply }
+    this.#busy.set(socket, work)
+    response.once('close', () => {
+      if (this.#busy.get(socket) === work) this.#busy.delete(socket)
+    })
     this.replies.add(reply)
     const head = readHead(request)
     const sink = this.#handler(head, reply)
@@ -253,25 +290,28 @@ export class NodeEngine implements HttpEngine {
   #refuse(error: Error, socket: Duplex): void {
     const code = 'code' in error ? String(error.code) : ''
     if (/^(HPE|ERR_HTTP)_/.test(code)) this.#probe.malformedRequests++
+    const status = refusalStatuses.get(code) ?? 400
+    const work = this.#busy.get(socket)
     // A connection whose TLS handshake failed, or that does not speak TLS at all, understands no answer.
     const isSpokenTo = !(socket instanceof TLSSocket) || this.#secured.has(socket)
-    if (!socket.writable || this.#busy.has(socket) || code === 'ECONNRESET' || !isSpokenTo) {
-      socket.destroy()
-      return
-    }
-    const status = refusalStatuses.get(code) ?? 400
-    const body = this.#refusalBody(status, STATUS_CODES[status] ?? 'malformed request')
-    socket.end(
-      Buffer.concat([
-        Buffer.from(
-          `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nconnection: close\r\ncontent-type: application/json\r\n` +
-            `content-length: ${body.length}\r\n\r\n`
-        ),
-        body
-      ]),
-      // Not left to the client, who may never close its side.
-      () => socket.destroy()
-    )
+    if (!socket.writable || code === 'ECONNRESET' || !isSpokenTo) socket.destroy()
+    else if (work === undefined) this.#refuseRaw(socket, status, problemOf(error, status))
+    else if (work.reply.isHandedOver) socket.end()
+    // The body of a request is malformed, and its answer is still open. Else that belongs to a request before.
+    else if (!work.request.complete && !work.reply.isAnswered) {
+      const head = { status, contentType: JSON_TYPE, mustClose: true }
+      work.reply.send(head, this.#refusalBody(status, problemOf(error, status)))
+    } else socket.destroy()
+  }
+
+  /** Answers what never became a request. */
+  #refuseRaw(socket: Duplex, status: number, problem: string): void {
+    const body = this.#refusalBody(status, problem)
+    const head =
+      `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nconnection: close\r\ncontent-type: ${JSON_TYPE}\r\n` +
+      `content-length: ${body.length}\r\n\r\n`
+    // Not left to the client, who may never close its side.
+    socket.end(Buffer.concat([Buffer.from(head), body]), () => socket.destroy())
   }
 
   listen(host: string, port: number): Promise<number> {

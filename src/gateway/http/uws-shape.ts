@@ -9,6 +9,7 @@ export interface UwsRequest {
   /** undefined without a question mark. */
   getQuery(): string | undefined
   getHeader(lowerCaseName: string): string
+  /** Equal ones come one by one. */
   forEach(callback: (lowerCaseName: string, value: string) => void): void
 }
 

@@ -348,7 +348,7 @@ describe('the rest of the protocol', () => {
     const id = /^internal error \(id ([0-9a-f]{8})\)$/.exec(text)?.[1]
     assert.ok(id !== undefined, text)
     assert.equal(lines.length, 1)
-    assert.equal(Reflect.get(lines[0] ?? {}, 'id'), id)
+    assert.equal(Reflect.get(lines[0] ?? {}, 'request_id'), id)
     assert.equal((await client.frame()).opcode, opcodes.produced)
   })
 

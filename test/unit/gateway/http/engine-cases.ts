@@ -8,6 +8,7 @@ import { createHttpGateway } from '../../../../src/gateway/http/gateway.ts'
 import { BrokerError } from '../../../../src/model/errors.ts'
 import { accessCases } from './access-cases.ts'
 import { FakeBroker } from './fake-broker.ts'
+import { framingCases } from './framing-cases.ts'
 import { assertError, errorOf, metrics, one, RawConnection, settings, startGateway, waitFor } from './http-harness.ts'
 import type { Answer, EngineName } from './http-harness.ts'
 import { metricsCases } from './metrics-cases.ts'
@@ -312,6 +313,7 @@ export function describeEngine(engine: EngineName): void {
   describe(`offsets over ${engine}`, () => offsetCases(engine))
   describe(`keys over ${engine}`, () => accessCases(engine))
   describe(`metrics over ${engine}`, () => metricsCases(engine))
+  describe(`what is no request, over ${engine}`, () => framingCases(engine))
   describe(`refusals over ${engine}`, () => refusalCases(engine))
   describe(`back-pressure over ${engine}`, () => pressureCases(engine))
   describe(`clients that do not read, and large bodies, over ${engine}`, () => readerCases(engine))

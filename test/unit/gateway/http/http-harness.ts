@@ -153,6 +153,7 @@ export function errorOf(answer: Answer): { status: number; code: unknown; error:
   const body = answer.json()
   assert(typeof body === 'object' && body !== null && 'error' in body && 'code' in body, answer.text)
   assert(typeof body.error === 'string' && 'retry' in body && 'written' in body, answer.text)
+  assert.match('request_id' in body ? String(body.request_id) : '', /^[0-9a-f]{8}$/, answer.text)
   assert.equal(answer.headers['content-type'], 'application/json')
   return { status: answer.status, code: body.code, error: body.error }
 }

@@ -88,3 +88,12 @@ test('a request that is not HTTP is refused in JSON on node:http', async t => {
   await waitFor(() => raw.isClosed, 'the connection to close')
   assert.match(raw.received, /^HTTP\/1\.1 400 [\s\S]*\{"error":"/)
 })
+
+test('a malformed chunk behind a refusal leaves the refusal whole, and closes the connection, on node:http', async t => {
+  const { port } = await startGateway(t, 'node')
+  const raw = new RawConnection(t, port)
+  raw.socket.write('POST /nope HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n')
+  raw.socket.write('zz\r\n')
+  await waitFor(() => raw.isClosed, 'the connection to close')
+  assert.match(raw.received, /^HTTP\/1\.1 404 [\s\S]*"code":"ROUTE_NOT_FOUND"[^}]*\}$/)
+})
