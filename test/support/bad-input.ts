@@ -1,0 +1,209 @@
+/**
+ * What is wrong with requests, made from a sample of each route: a path, a body and a query that it takes. A new route
+ * needs a sample here; test/integration/bad-input.test.ts fails without.
+ */
+
+/** What a field or parameter may be. −1 besides: for a limit that can be cleared. */
+export type Kind = 'text' | 'choice' | 'whole' | 'limit' | 'object' | 'array'
+
+export interface Field {
+  readonly kind: Kind
+  readonly isRequired?: true
+}
+
+export type Json = string | number | boolean | null | readonly Json[] | { readonly [name: string]: Json }
+
+export interface Sample {
+  /** Served by the route, of the topic `there` where it names one. */
+  readonly path: string
+  /** Taken by the route; absent: it takes none. */
+  readonly body?: { readonly [name: string]: Json }
+  /** Fields of the body by path, as `records.0.value`. All there are. */
+  readonly fields?: Readonly<Record<string, Field>>
+  /** What it names is not there: that a request like it succeeds is not tried. */
+  readonly isOfNothing?: true
+  /** Any text is a name here, of something that is not there: such a request may succeed, and changes nothing. */
+  readonly takesAnyName?: true
+  /** Parameters of the query by name. All there are. */
+  readonly query?: Readonly<Record<string, Field & { readonly value: string }>>
+}
+
+const config = {
+  'config.retention_ms': { kind: 'limit' },
+  'config.retention_bytes': { kind: 'limit' },
+  'config.cleanup_policy': { kind: 'choice' },
+  'config.segment_bytes': { kind: 'whole' },
+  'config.tombstone_retention_ms': { kind: 'whole' }
+} as const
+const configBody = {
+  retention_ms: 1,
+  retention_bytes: 1,
+  cleanup_policy: 'delete',
+  segment_bytes: 1000,
+  tombstone_retention_ms: 1
+}
+
+/** By method and pattern, as in the table of routes. */
+export const samples: Readonly<Record<string, Sample>> = {
+  'POST /topics': {
+    path: '/topics',
+    body: { name: 'new', partitions: 1, config: configBody },
+    fields: {
+      name: { kind: 'text', isRequired: true },
+      partitions: { kind: 'whole' },
+      config: { kind: 'object' },
+      ...config
+    }
+  },
+  'GET /topics': { path: '/topics' },
+  'GET /topics/:name': { path: '/topics/there' },
+  'DELETE /topics/:name': { path: '/topics/there' },
+  'GET /topics/:name/config': { path: '/topics/there/config' },
+  'PUT /topics/:name/config': {
+    path: '/topics/there/config',
+    body: configBody,
+    fields: Object.fromEntries(Object.entries(config).map(([name, field]) => [name.slice('config.'.length), field]))
+  },
+  'POST /topics/:name/produce': {
+    path: '/topics/there/produce',
+    body: { producer_id: 'p', records: [{ key: 'k', value: 'v', partition: 0, sequence: 0 }] },
+    fields: {
+      producer_id: { kind: 'text' },
+      records: { kind: 'array', isRequired: true },
+      'records.0': { kind: 'object', isRequired: true },
+      'records.0.key': { kind: 'text' },
+      'records.0.value': { kind: 'text', isRequired: true },
+      'records.0.partition': { kind: 'whole' },
+      'records.0.sequence': { kind: 'whole', isRequired: true }
+    }
+  },
+  'GET /topics/:name/consume': {
+    path: '/topics/there/consume',
+    query: {
+      partition: { kind: 'whole', isRequired: true, value: '0' },
+      offset: { kind: 'whole', isRequired: true, value: '0' },
+      max_records: { kind: 'whole', value: '1' },
+      max_bytes: { kind: 'whole', value: '1' },
+      encoding: { kind: 'choice', value: 'utf8' }
+    }
+  },
+  'GET /topics/:name/offsets': {
+    path: '/topics/there/offsets',
+    query: { partition: { kind: 'whole', value: '0' }, timestamp_ms: { kind: 'limit', value: '0' } }
+  },
+  'POST /topics/:name/delete-records': {
+    path: '/topics/there/delete-records',
+    body: { partition: 0, offset: 0 },
+    fields: { partition: { kind: 'whole', isRequired: true }, offset: { kind: 'whole', isRequired: true } }
+  },
+  'GET /admin/producers': { path: '/admin/producers' },
+  'DELETE /admin/producers/:id': { path: '/admin/producers/p', isOfNothing: true },
+  'POST /admin/run-retention': { path: '/admin/run-retention' },
+  'GET /admin/tiered/:topic/:partition': { path: '/admin/tiered/there/0' },
+  'POST /admin/run-compaction': { path: '/admin/run-compaction' },
+  'GET /raft': { path: '/raft' },
+  'GET /healthz': { path: '/healthz' },
+  'GET /readyz': { path: '/readyz' }
+}
+
+/** As JSON text: numbers beyond a double among them. */
+const wrongValues: Readonly<Record<Kind, readonly string[]>> = {
+  text: ['5', '-1', '1.5', 'true', '[]', '{}'],
+  choice: ['5', 'true', '[]', '{}', '"nonsense"', '""'],
+  whole: ['"5"', '-1', '1.5', '1e3', '1e400', '18446744073709551616', `1${'0'.repeat(400)}`, 'true', '[]', '{}'],
+  limit: ['"5"', '-2', '1.5', '18446744073709551616', 'true', '[]', '{}'],
+  object: ['"x"', '5', 'true', '[]'],
+  array: ['"x"', '5', 'true', '{}']
+}
+
+/** In a query everything is text. */
+const wrongTexts: Readonly<Record<Kind, readonly string[]>> = {
+  text: [],
+  choice: ['nonsense', '', 'null'],
+  whole: ['', '-1', '1.5', '1e3', '0x1', 'null', 'abc', '%zz', '%00', '18446744073709551616', '9'.repeat(400)],
+  limit: ['', '1.5', '1e3', 'null', 'abc', '%zz', '18446744073709551616', '-9223372036854775809', '9'.repeat(400)],
+  object: [],
+  array: []
+}
+
+/** Stands where a raw JSON text goes. */
+const MARK = '\u2063'
+
+function isParent(value: Json | undefined): value is { readonly [name: string]: Json } {
+  return typeof value === 'object' && value !== null
+}
+
+/** A copy of the body with another value at the path; undefined: without it. */
+function changed(body: Json, path: readonly string[], value: Json | undefined): Json {
+  const [name = '', ...rest] = path
+  if (!isParent(body)) return body
+  const inner = rest.length === 0 ? value : changed(body[name] ?? null, rest, value)
+  if (Array.isArray(body)) return body.map((item: Json, i) => (String(i) === name ? (inner ?? null) : item))
+  const entries = Object.entries(body).filter(([other]) => other !== name)
+  return Object.fromEntries(inner === undefined ? entries : [...entries, [name, inner]])
+}
+
+/** Bodies with one wrong field each, and what is wrong. */
+export function wrongBodies({ body, fields = {} }: Sample): { readonly what: string; readonly text: string }[] {
+  if (body === undefined) return []
+  const whole = ['5', '"x"', 'null', '[]', 'true'].map(text => ({ what: `a body of ${text}`, text }))
+  const each = Object.entries(fields).flatMap(([path, { kind, isRequired }]) => {
+    const parts = path.split('.')
+    const marked = JSON.stringify(changed(body, parts, MARK))
+    const wrong = wrongValues[kind].map(value => ({
+      what: `${path}: ${value}`,
+      text: marked.replace(`"${MARK}"`, value)
+    }))
+    // The last of equal names counts.
+    const last = marked.lastIndexOf(`"${MARK}"`)
+    const twice = `${marked.slice(0, last)}null,"${parts.at(-1)}":${wrongValues[kind][0]}${marked.slice(last + 3)}`
+    const double = /^\d+$/.test(parts.at(-1) ?? '') ? [] : [{ what: `${path}, twice, the last one wrong`, text: twice }]
+    if (isRequired === undefined) return [...wrong, ...double]
+    const missing = JSON.stringify(changed(body, parts, undefined))
+    const nothing = JSON.stringify(changed(body, parts, null))
+    return [...wrong, ...double, { what: `${path} missing`, text: missing }, { what: `${path}: null`, text: nothing }]
+  })
+  return [...whole, ...each]
+}
+
+/** Queries with one wrong parameter each, and what is wrong. */
+export function wrongQueries({ query = {} }: Sample): { readonly what: string; readonly text: string }[] {
+  const join = (entries: readonly (readonly [string, string])[]): string =>
+    entries.map(([name, value]) => `${name}=${value}`).join('&')
+  const all = Object.entries(query).map(([name, { value }]) => [name, value] as const)
+  return Object.entries(query).flatMap(([name, { kind, isRequired, value }]) => {
+    const others = all.filter(([other]) => other !== name)
+    const wrong = wrongTexts[kind].map(text => ({ what: `${name}=${text}`, text: join([...others, [name, text]]) }))
+    const double = { what: `${name}, twice`, text: join([...all, [name, value]]) }
+    return [...wrong, double, ...(isRequired === undefined ? [] : [{ what: `${name} missing`, text: join(others) }])]
+  })
+}
+
+/** What may stand where a route has a name, and is none: escapes, ways up, and what no file name could be. */
+const wrongNames = [
+  '..',
+  '%2e%2e',
+  '.%2E',
+  '..%2f..%2fetc%2fpasswd',
+  '%2Fetc%2Fpasswd',
+  '..%5c..%5cwindows',
+  '%00',
+  'there%00',
+  '%zz',
+  '%',
+  '%ff%fe',
+  '%c0%ae%c0%ae',
+  'a%0d%0ab',
+  'x'.repeat(300),
+  '%F0%9F%92%A5'
+]
+
+/** Paths of a pattern with one wrong name each; the other names are good ones. */
+export function wrongPaths(pattern: string, { path, query }: Sample): string[] {
+  const good = path.split('/')
+  const search = Object.entries(query ?? {}).map(([name, { value }]) => `${name}=${value}`)
+  return pattern.split('/').flatMap((part, i) => {
+    if (!part.startsWith(':')) return []
+    return wrongNames.map(name => `${good.with(i, name).join('/')}${search.length === 0 ? '' : '?'}${search.join('&')}`)
+  })
+}
