@@ -1,0 +1,33 @@
+/** HEAD is GET without the body: on every route that has a GET, of answers and of refusals. */
+import assert from 'node:assert/strict'
+import { routes } from '../../src/gateway/http/routes.ts'
+import { samples } from '../support/bad-input.ts'
+import { onBothEngines } from '../support/http-api.ts'
+import { sendRaw } from '../support/raw-http.ts'
+
+onBothEngines('HEAD has the status and the headers of GET, and no body, on every route', async (t, api) => {
+  await api.createTopic('there', 2)
+  await api.produce('there', [{ value: 'v', partition: 0 }])
+  for (const { pattern } of routes.filter(({ method }) => method === 'GET')) {
+    await t.test(pattern, async () => {
+      const { path = '', query } = samples[`GET ${pattern}`] ?? {}
+      const search = Object.entries(query ?? {}).map(([name, { value }]) => `${name}=${value}`)
+      const target = `${path}?${search.join('&')}`
+      const get = await sendRaw(api.url, { method: 'GET', path: target })
+      const head = await sendRaw(api.url, { method: 'HEAD', path: target })
+      const facts = ({ status, headers }: typeof get): unknown[] => [
+        status,
+        headers.get('content-type'),
+        headers.get('content-length')
+      ]
+      assert.deepEqual(facts(head), facts(get))
+      assert.deepEqual([head.body, Buffer.byteLength(get.body)], ['', Number(get.headers.get('content-length'))])
+      // The text of this refusal names the method, so its length is another.
+      const refused = await sendRaw(api.url, { method: 'HEAD', path: `${path}/nowhere/at/all` })
+      assert.deepEqual(
+        [refused.status, refused.headers.get('content-type'), refused.body],
+        [404, 'application/json', '']
+      )
+    })
+  }
+})
