@@ -117,3 +117,45 @@ onBothEngines(
     assert.deepEqual(keys, ['kept', 'f0', 'f1', 'f2'])
   }
 )
+
+test('a retention pass is over when its segments cannot be read; their files stay for --segment-delete-grace', async t => {
+  const flags = { '--segment-delete-grace': '1h' }
+  const broker = await startBroker(t, { flags })
+  const api = new HttpApi(broker.url)
+  await api.createTopic('events', 1, { segment_bytes: 1_000_000, retention_bytes: 1_000_000 })
+  for (let i = 0; i < 6; i++) await api.produce('events', [{ value: `${i}:`.padEnd(600_000, 'x') }])
+  await broker.server.shardSet.settleAll()
+  const logs = (): string[] =>
+    readdirSync(join(broker.dataDir, 'topics'), { recursive: true, encoding: 'utf8' }).filter(name =>
+      name.endsWith('.log')
+    )
+  const before = logs().length
+  assert.ok(before > 2)
+  assert.equal((await api.post('/admin/run-retention', '')).status, 204)
+  const start = (await api.describe('events')).partitions[0]?.start_offset ?? 0
+  assert.ok(start >= 4, `starts at ${start}`)
+  assert.equal((await api.consume('events', 0, 'offset=0')).records[0]?.offset, start)
+  assert.equal(logs().length, before)
+  // Ended inside the grace: what was dropped does not come back.
+  await broker.stop()
+  const again = new HttpApi((await startBroker(t, { dataDir: broker.dataDir, flags })).url)
+  assert.equal((await again.describe('events')).partitions[0]?.start_offset, start)
+  assert.equal((await again.consume('events', 0, 'offset=0')).records[0]?.offset, start)
+})
+
+test('with --flush-every-records above 1 an acknowledgement waits for no sync, which follows after --flush-interval', async t => {
+  const syncsOf = async (interval: string): Promise<() => number> => {
+    const flags = { '--flush-every-records': '1000', '--flush-interval': interval, '--shards': '1' }
+    const broker = await startBroker(t, { flags })
+    const api = new HttpApi(broker.url)
+    await api.createTopic('events')
+    const syncs = (): number => broker.server.shardSet.counters()[0]?.counters.syncs ?? 0
+    const before = syncs()
+    await api.produce('events', [{ value: 'v' }])
+    return () => syncs() - before
+  }
+  const soon = await syncsOf('20ms')
+  const late = await syncsOf('1h')
+  await waitFor('the sync', () => soon() > 0)
+  assert.equal(late(), 0)
+})
