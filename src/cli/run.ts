@@ -19,6 +19,7 @@ import { addKeyCommands } from './key-command.ts'
 import { addProduceCommand } from './produce-command.ts'
 import { addProducerCommands } from './producer-command.ts'
 import { addServeCommand } from './serve-command.ts'
+import { addTieredCommands } from './tiered-command.ts'
 import { addTopicCommands } from './topic-command.ts'
 import { readVersion } from './version.ts'
 
@@ -69,6 +70,7 @@ function buildProgram(io: CliIo, finish: (code: ExitCode) => void): Command {
   addGroupCommands(program, io)
   addProducerCommands(program, io)
   addKeyCommands(program, io, finish)
+  addTieredCommands(program, io)
   addVerifyCommand(program, io, finish)
   addInspectCommands(program, io, finish)
   addQuarantineCommands(program, io, finish)

@@ -239,6 +239,11 @@ export class HttpClient {
     return this.#call('GET', `${topicPath(name)}/offsets${query}`)
   }
 
+  /** Base offsets of the segments of a partition that lie in cold storage, ascending. */
+  coldSegments(topic: string, partition: number): Promise<Answer<{ readonly segments: readonly Whole[] }>> {
+    return this.#call('GET', `/admin/tiered/${encodeURIComponent(topic)}/${partition}`)
+  }
+
   listProducers(): Promise<Answer<{ readonly producers: readonly ProducerAnswer[] }>> {
     return this.#call('GET', '/admin/producers')
   }
