@@ -76,7 +76,7 @@ describe('a device that fails under load', () => {
         broker.logs.some(line => line['msg'] === 'shard ended')
       )
       const failed = load.refusals.filter(
-        ({ text }) => text === 'WRITE_FAILED' || /^internal error \(id [0-9a-f]{8}\)$/.test(text)
+        ({ text }) => text === 'WRITE_FAILED' || /^internal error \(id [0-9a-f]{8}\) \(written: unknown\)$/.test(text)
       )
       assert.ok(failed.length > 0, 'the requests of the failed group were told so')
       assert.ok(

@@ -44,12 +44,14 @@ const header = Buffer.alloc(32)
 
 /** @returns the message of an error frame. */
 function messageOf(sink: AnswerSink, error: BrokerError): string {
-  if (isInternal(error)) return errorText('INTERNAL', { id: sink.noteFailure(error) })
-  const { es01, es01Text } = error.spec
-  if (es01Text !== undefined) return filled(es01Text, error.details)
-  const text = error.message.startsWith(es01) ? error.message : `${es01}: ${error.message}`
-  // A frame has no field for it, and nothing written is what an error says by default.
-  return error.written === 'no' ? text : `${text} (written: ${error.written})`
+  const text = isInternal(error) ? errorText('INTERNAL', { id: sink.noteFailure(error) }) : worded(error)
+  // A frame has no field for it, and nothing written is what an error says by default; of a bug nothing is known.
+  return error.written === 'no' || error.code === 'INTERNAL' ? text : `${text} (written: ${error.written})`
+}
+
+function worded({ message, details, spec: { es01, es01Text } }: BrokerError): string {
+  if (es01Text !== undefined) return filled(es01Text, details)
+  return message.startsWith(es01) ? message : `${es01}: ${message}`
 }
 
 function addErrorFrame(sink: AnswerSink, requestId: number, error: BrokerError): void {

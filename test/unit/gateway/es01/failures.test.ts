@@ -19,7 +19,7 @@ test('a failure inside the broker says an id to the client, and what failed to t
   const client = await greet()
   client.send(encodeProduceFrame(1, 't', [{ value: 'v', partition: 0 }]))
   const text = await client.errorText(1)
-  const id = /^internal error \(id ([0-9a-f]{8})\)$/.exec(text)?.[1]
+  const id = /^internal error \(id ([0-9a-f]{8})\) \(written: unknown\)$/.exec(text)?.[1]
   assert.ok(id !== undefined, text)
   const line = JSON.stringify(lines)
   for (const part of [id, 'WRITE_FAILED', 'shard 3', '0001.slot']) assert.ok(line.includes(part), line)
