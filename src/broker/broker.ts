@@ -8,6 +8,7 @@ import type { KeyUseCases } from '../model/keys.ts'
 import type { GroupUseCases } from '../model/groups.ts'
 import { limits } from '../model/limits.ts'
 import type { Principal } from '../model/principal.ts'
+import type { Replication } from '../model/replication.ts'
 import type {
   Broker,
   CreateTopicRequest,
@@ -132,6 +133,16 @@ export class LocalBroker implements Broker {
   async deleteTopic(who: Principal, name: string): Promise<{ name: string; partitions: number }> {
     authorise(who, 'delete topic', name)
     return this.#topics.delete(name)
+  }
+
+  async deleteRecords(who: Principal, name: string, partition: number, offset: bigint): Promise<number> {
+    authorise(who, 'delete records')
+    return this.#topics.deleteRecords(name, partition, offset)
+  }
+
+  replication(who: Principal): Replication {
+    authorise(who, 'read replication')
+    return this.#options.engine.replication()
   }
 
   async listProducers(who: Principal): Promise<ProducerDescription[]> {

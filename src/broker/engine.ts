@@ -3,6 +3,7 @@
  * may know which engine runs. Main thread.
  */
 import type { BrokerError } from '../model/errors.ts'
+import type { Replication } from '../model/replication.ts'
 import type { ProduceCaller, ReadCaller, RecordSource, SubmitOutcome } from '../model/requests.ts'
 import type { PartitionDescription, PartitionOffsets, Topic } from '../model/topic.ts'
 
@@ -80,6 +81,12 @@ export interface Engine {
    * @fails DISK_FULL, OVERLOADED, SHARD_DOWN
    */
   runRetention(): Promise<void>
+  /**
+   * Moves the start of a partition up to an offset, durably. @param offset a safe integer.
+   * @returns where it starts now. @fails FIELD_RANGE beyond its end; SHARD_DIED: it may have moved.
+   */
+  deleteRecords(topic: Topic, partition: number, offset: number): Promise<number>
+  replication(): Replication
   read(read: EngineRead, caller: EngineReadCaller): SubmitOutcome
   /** Makes what was submitted visible and delivers replies. */
   turn(): void

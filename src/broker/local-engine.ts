@@ -7,6 +7,7 @@ import type { ByteBudget } from '../base/byte-budget.ts'
 import { BrokerError } from '../model/errors.ts'
 import { shardOf } from '../model/ids.ts'
 import { limits } from '../model/limits.ts'
+import { unreplicated, type Replication } from '../model/replication.ts'
 import { submitOutcomes, type SubmitOutcome } from '../model/requests.ts'
 import type { PartitionDescription, PartitionOffsets, Topic } from '../model/topic.ts'
 import type { PendingRequest } from '../shards/pending.ts'
@@ -24,6 +25,7 @@ import type { AppendCaller, Engine, EngineAppend, EnginePosition, EngineRead, En
 import { LocalAppend } from './local-append.ts'
 import { partitionOffsets } from './partition-offsets.ts'
 import { listProducers } from './producer-positions.ts'
+import { deleteRecords } from './record-deletion.ts'
 import { hasOneShard } from './shard-parts.ts'
 
 /** Topics open on the shards, by first handle. Shared by the engine, which changes it, and the shard set, which reads it. */
@@ -134,6 +136,14 @@ export class LocalEngine implements Engine {
   #refuseIfDown(): void {
     const down = this.#shards.firstDown()
     if (down !== null) throw this.#shards.refusal(down)
+  }
+
+  deleteRecords(topic: Topic, partition: number, offset: number): Promise<number> {
+    return deleteRecords(this.#shards, topic, partition, offset)
+  }
+
+  replication(): Replication {
+    return unreplicated
   }
 
   read(read: EngineRead, caller: EngineReadCaller): SubmitOutcome {

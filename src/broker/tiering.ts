@@ -19,6 +19,7 @@ import { shardOf } from '../model/ids.ts'
 import type { Topic } from '../model/topic.ts'
 import type { ShardSet } from '../shards/shard-set.ts'
 import type { TierablePartition, TieredTopic } from '../wire/shard/cold.ts'
+import { partitionOffsets } from './partition-offsets.ts'
 import type { StructuralTurns } from './structural-turns.ts'
 
 export interface TieringParts {
@@ -100,8 +101,9 @@ export class Tiering {
     if (topic === undefined || partition >= topic.partitionCount) return []
     const handle = topic.firstHandle + partition
     const shard = shardOf(handle, shards.shardCount)
+    const [offsets] = await partitionOffsets(shards, topic, partition, null)
     try {
-      return await shards.settler.findCold(shard, handle)
+      return await shards.settler.findCold(shard, handle, offsets?.earliest ?? 0)
     } catch (error) {
       logger.warn({ shard, err: error }, 'the cold segments of a partition could not be listed')
       throw shards.refusal(shard)

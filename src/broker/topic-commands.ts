@@ -85,6 +85,23 @@ export class TopicCommands {
     return this.#parts.engine.offsetsAt(topic, partition, storedTimeOf(timestampMs))
   }
 
+  /** Beyond the end the shard says where that is; what no offset can be is asked about all the same. */
+  async deleteRecords(name: string, partition: number, offset: bigint): Promise<number> {
+    const topic = this.topic(name)
+    checkPartition(topic, partition)
+    const isOffset = offset <= BigInt(Number.MAX_SAFE_INTEGER)
+    try {
+      return await this.#parts.engine.deleteRecords(
+        topic,
+        partition,
+        isOffset ? Number(offset) : Number.MAX_SAFE_INTEGER
+      )
+    } catch (error) {
+      if (isOffset || !(error instanceof BrokerError) || error.code !== 'FIELD_RANGE') throw error
+      throw new BrokerError('FIELD_RANGE', { ...error.details, value: String(offset) })
+    }
+  }
+
   async #commit(change: CatalogChange): Promise<void> {
     const { catalog, store } = this.#parts
     try {

@@ -1,4 +1,4 @@
-/** `millrace topic …`: create, alter, list, describe, offsets, show-config, delete, over the HTTP API. */
+/** `millrace topic …`: create, alter, list, describe, offsets, show-config, delete-records, delete, over the HTTP API. */
 import type { Command } from 'commander'
 import type { Answer, TopicConfigFields, Whole } from '../client/http/http-client.ts'
 import {
@@ -25,13 +25,16 @@ const u64OrNever = { min: -1n, max: u64.max }
 
 /** Adds the command group to the program. */
 export function addTopicCommands(program: Command, io: CliIo): void {
-  const topic = program.command('topic').description('create, alter, list, describe and delete topics, look up offsets')
+  const topic = program
+    .command('topic')
+    .description('create, alter, list, describe and delete topics, look up offsets, delete records')
   addCreate(topic, io)
   addAlter(topic, io)
   addList(topic, io)
   addDescribe(topic, io)
   addOffsets(topic, io)
   addShowConfig(topic, io)
+  addDeleteRecords(topic, io)
   addDelete(topic, io)
 }
 
@@ -161,6 +164,25 @@ function addOffsets(topic: Command, io: CliIo): void {
         : await client.partitionOffsets(name, partition, timeMs)
     const entries = 'partitions' in answer.body ? answer.body.partitions : [answer.body]
     await print(io.stdout, `${options['json'] === true ? answer.text : entries.map(formatOffsets).join('\n')}\n`)
+  })
+}
+
+function addDeleteRecords(topic: Command, io: CliIo): void {
+  const command = topic
+    .command('delete-records')
+    .description('delete the records of a partition below an offset, for good')
+    .option('--name <topic>', 'the topic (required)')
+    .option('--partition <number>', 'the partition (required)')
+    .option('--offset <offset>', 'the first record to keep; the end of the partition: keep none (required)')
+  addExamples(addClientOptions(command), ['millrace topic delete-records --name orders --partition 0 --offset 57'])
+  command.action(async (_, command: Command) => {
+    const options = optionsOf(command)
+    const name = requiredText(options, 'name', '--name')
+    const partition = smallWholeOf(requiredText(options, 'partition', '--partition'), '--partition', u32) ?? 0
+    const offset = wholeOf(requiredText(options, 'offset', '--offset'), '--offset', u64) ?? 0
+    const answer = await openClient(options, io).deleteRecords(name, partition, offset)
+    const text = `partition=${answer.body.partition} start_offset=${answer.body.start_offset}`
+    await print(io.stdout, `${options['json'] === true ? answer.text : text}\n`)
   })
 }
 

@@ -20,8 +20,11 @@ export function tierableSegments(
   return here.slice(0, count).filter(({ extents }) => extents.length > 0)
 }
 
-/** Base offsets of the segments in cold storage, ascending. */
-export function coldBaseOffsets({ segments, startOffset }: ManifestPartition): number[] {
+/**
+ * Base offsets of the segments in cold storage, ascending.
+ * @param startOffset the present one: what lies below it is gone, also while the manifest does not know yet.
+ */
+export function coldBaseOffsets({ segments }: ManifestPartition, startOffset: number): number[] {
   return segments.flatMap(({ baseOffset, nextOffset, cold }) =>
     cold !== undefined && nextOffset > startOffset ? [baseOffset] : []
   )

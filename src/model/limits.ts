@@ -117,7 +117,7 @@ export const limits = {
   freshPartitionsMax: 1000,
   /** Headers of an HTTP request, all together. */
   httpHeaderBytesMax: 16 * 1024,
-  /** Body of a request that creates or changes a topic: it is parsed whole on the main thread, where 64 KiB cost 1 ms. */
+  /** Body of a request that creates or changes a topic, or deletes records: it is parsed whole on the main thread, where 64 KiB cost 1 ms. */
   topicBodyBytesMax: 64 * 1024,
   /** A body that nobody wants is read up to here to keep its connection; a longer one closes it. */
   drainedBodyBytesMax: 16 * 1024 * 1024,

@@ -7,6 +7,7 @@ import type { KeyUseCases } from './keys.ts'
 import type { GroupUseCases } from './groups.ts'
 import type { Principal } from './principal.ts'
 import type { ProducerDescription } from './producer.ts'
+import type { Replication } from './replication.ts'
 import type { PartitionOffsets, TopicConfig, TopicConfigPatch, TopicDescription } from './topic.ts'
 
 /**
@@ -128,6 +129,12 @@ export interface Broker {
   topicConfig(who: Principal, name: string): TopicConfig
   changeTopicConfig(who: Principal, name: string, patch: TopicConfigPatch): Promise<TopicConfig>
   deleteTopic(who: Principal, name: string): Promise<{ name: string; partitions: number }>
+  /**
+   * Records of a partition below an offset are gone, durably. @param offset 0 to the end of the partition.
+   * @returns the offset that it starts at now: that one, or a later one that it had already.
+   * @fails TOPIC_NOT_FOUND, PARTITION_RANGE, FIELD_RANGE, DISK_FULL, OVERLOADED, SHARD_DOWN; SHARD_DIED: it may be done
+   */
+  deleteRecords(who: Principal, name: string, partition: number, offset: bigint): Promise<number>
 
   submitProduce(who: Principal, topic: string, records: RecordSource, caller: ProduceCaller): SubmitOutcome
   submitRead(who: Principal, read: ReadRequest, caller: ReadCaller): SubmitOutcome
@@ -154,6 +161,9 @@ export interface Broker {
   coldSegments(who: Principal, topic: string, partition: number): Promise<readonly number[]>
   /** Resolves after a pass over all sealed segments. */
   runCompaction(who: Principal): Promise<void>
+
+  /** Who has which copies. */
+  replication(who: Principal): Replication
 
   topicCount(): number
   readiness(): Readiness

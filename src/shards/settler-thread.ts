@@ -123,9 +123,9 @@ export class SettlerThread {
     return { partitions: reply.partitions, objects: reply.objects }
   }
 
-  /** Base offsets of the cold segments of a partition, ascending. @fails Error in words for the log */
-  async findCold(shard: number, handle: number): Promise<readonly number[]> {
-    const reply = await this.#ask({ kind: 'find-cold', place: this.#options.placeOf(shard), handle })
+  /** Base offsets of the cold segments of a partition that begins at `startOffset`, ascending. @fails Error in words for the log */
+  async findCold(shard: number, handle: number, startOffset: number): Promise<readonly number[]> {
+    const reply = await this.#ask({ kind: 'find-cold', place: this.#options.placeOf(shard), handle, startOffset })
     if (reply?.kind === 'cold' && reply.baseOffsets !== null) return reply.baseOffsets
     throw failureOf(reply)
   }

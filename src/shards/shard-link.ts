@@ -5,7 +5,7 @@
 import { MessageChannel, Worker, type MessagePort } from 'node:worker_threads'
 import { workerMemory } from '../base/worker-memory.ts'
 import { siblingModule } from '../base/module-url.ts'
-import { BrokerError, errorCodeOf, type ErrorDetails } from '../model/errors.ts'
+import { BrokerError } from '../model/errors.ts'
 import { Bell, createBell } from '../ring/bell.ts'
 import { createCommitCell } from '../ring/commit-cell.ts'
 import { RingConsumer, RingProducer, createRing } from '../ring/spsc-ring.ts'
@@ -18,18 +18,17 @@ import {
   OVERSIZED_BYTES,
   PRODUCE_HEADER_BYTES,
   READ_BYTES,
-  REPLY_BODY_AT,
   REPLY_HEADER_BYTES,
   REPLY_LAST,
   replyTypes,
   requestTypes,
-  writtenOf,
   type ControlMessage,
   type ShardEvent
 } from '../wire/shard/messages.ts'
 import type { ShardRings, ShardStart } from '../wire/shard/start.ts'
 import type { WriterStart } from '../wire/shard/writer.ts'
 import { PendingTable, type PendingRequest } from './pending.ts'
+import { failureOf, payloadOf } from './reply-payload.ts'
 
 /** Room for topics at start, jobs, cancels; its frames are a quarter at most. */
 const CONTROL_RING_BYTES = 1024 * 1024
@@ -282,10 +281,11 @@ export class ShardLink {
     return at
   }
 
-  /** Sends a control message and rings at once. @returns resolves when the shard acknowledged it. */
-  control(make: (id: number) => ControlMessage): Promise<void> {
+  /** Sends a control message and rings at once. @returns resolves when it is acknowledged, to what that carries if anything. */
+  control(make: (id: number) => ControlMessage): Promise<unknown> {
     return new Promise((resolve, reject) => {
-      const id = this.pending.add({ endPosition: -1, onReply: () => resolve(), onFailure: reject })
+      const onReply: PendingRequest['onReply'] = (_, bytes, start, end) => resolve(payloadOf(bytes, start, end))
+      const id = this.pending.add({ endPosition: -1, onReply, onFailure: reject })
       this.#controlWaiting.push(packMessage(make(id)))
       this.#isDirty = true
       this.publish()
@@ -293,7 +293,7 @@ export class ShardLink {
   }
 
   /** Passes on what a settle job changed: posted first, then named by a control message. */
-  sendChanges(changes: Uint8Array): Promise<void> {
+  sendChanges(changes: Uint8Array): Promise<unknown> {
     this.#changes.postMessage(changes)
     return this.control(id => ({ kind: 'settled-part', id }))
   }
@@ -389,11 +389,4 @@ export class ShardLink {
   async terminate(): Promise<void> {
     await this.#worker.terminate()
   }
-}
-
-function failureOf(bytes: Buffer, start: number, end: number): BrokerError {
-  const details = unpackMessage(bytes, start + REPLY_BODY_AT, end) as ErrorDetails
-  return new BrokerError(errorCodeOf(bytes.readUInt16BE(start + 8)), details, {
-    written: writtenOf(bytes[start + 10] as number)
-  })
 }

@@ -175,7 +175,7 @@ export class ShardSet {
   }
 
   /** Sends a control message to every shard that is up and waits for all. One that dies meanwhile opens anew. */
-  async broadcast(send: (link: ShardLink) => Promise<void>): Promise<void> {
+  async broadcast(send: (link: ShardLink) => Promise<unknown>): Promise<void> {
     const sent = await Promise.allSettled(this.links().map(send))
     for (const result of sent) {
       // A shard that died is given the present topics when it starts again: for it the change has happened.

@@ -29,6 +29,7 @@ import { ColdWaits } from '../../workers/shard/cold-waits.ts'
 import { ShardLoop } from '../../workers/shard/loop.ts'
 import { ProduceGroup } from '../../workers/shard/produce-group.ts'
 import { ReadQueue } from '../../workers/shard/read-queue.ts'
+import { RecordDeletion } from '../../workers/shard/record-deletion.ts'
 import { ReplyWriter } from '../../workers/shard/reply-writer.ts'
 import { Settling } from '../../workers/shard/settling.ts'
 import { atEnd } from './clean-up.ts'
@@ -110,6 +111,7 @@ export class ShardStage {
         nowMs: monotonicMs,
         finishGroup: () => this.group.finish()
       }),
+      deletion: new RecordDeletion({ ...parts, settling, finishGroup: () => this.group.finish() }),
       reads: this.reads,
       coldWaits,
       idleMemory: new IdleMemory({ totalBytes: () => 0, collect: () => undefined }, 0),

@@ -176,7 +176,7 @@ export class ManifestDesk {
       this.#reply({ kind: 'tierable', shard, partitions, objects: dueObjects(manifest, nowMs), problem: null })
     } else {
       const partition = manifest.partitions.get(job.handle)
-      const baseOffsets = partition === undefined ? [] : coldBaseOffsets(partition)
+      const baseOffsets = partition === undefined ? [] : coldBaseOffsets(partition, job.startOffset)
       this.#reply({ kind: 'cold', shard, baseOffsets, problem: null })
     }
   }

@@ -20,6 +20,7 @@ import { ColdWaits } from './cold-waits.ts'
 import { ShardLoop } from './loop.ts'
 import { ProduceGroup } from './produce-group.ts'
 import { ReadQueue } from './read-queue.ts'
+import { RecordDeletion } from './record-deletion.ts'
 import { ReplyWriter } from './reply-writer.ts'
 import { Settling } from './settling.ts'
 
@@ -96,6 +97,7 @@ function runShard(start: ShardStart): void {
     group,
     settling,
     cleaning,
+    deletion: new RecordDeletion({ log, settling, replies, finishGroup: () => group.finish() }),
     reads,
     coldWaits,
     replies,

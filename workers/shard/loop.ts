@@ -18,6 +18,7 @@ import type { ProduceGroup } from './produce-group.ts'
 import type { ReadQueue } from './read-queue.ts'
 import type { Cleaning } from './cleaning.ts'
 import type { ColdWaits } from './cold-waits.ts'
+import type { RecordDeletion } from './record-deletion.ts'
 import type { ReplyWriter } from './reply-writer.ts'
 import type { Settling } from './settling.ts'
 
@@ -39,6 +40,7 @@ export interface LoopParts {
   readonly group: ProduceGroup
   readonly settling: Settling
   readonly cleaning: Cleaning
+  readonly deletion: RecordDeletion
   readonly reads: ReadQueue
   readonly coldWaits: ColdWaits
   readonly replies: ReplyWriter
@@ -78,6 +80,7 @@ export class ShardLoop {
       const startMs = monotonicMs()
       counters[counterIndex.loopTurns]! += 1
       if (!this.#drainControl(control)) return
+      this.#deleteRecords()
       const hadGroup = group.run()
       replies.flush()
       this.#parts.coldWaits.turn()
@@ -113,6 +116,15 @@ export class ShardLoop {
     const { cleaning, group } = this.#parts
     try {
       cleaning.turn()
+    } catch (error) {
+      throw group.poison(error)
+    }
+  }
+
+  #deleteRecords(): void {
+    const { deletion, group } = this.#parts
+    try {
+      deletion.turn()
     } catch (error) {
       throw group.poison(error)
     }
@@ -182,6 +194,9 @@ export class ShardLoop {
       case 'run-retention':
         this.#parts.cleaning.ask(message.id)
         return true
+      case 'delete-records':
+        this.#parts.deletion.ask(message)
+        return true
       case 'settle-all':
         this.#settleAll(message.id)
         return true
@@ -214,6 +229,7 @@ export class ShardLoop {
     settling.isOpen = true
     while (group.run()) replies.flush()
     while (cleaning.isAwaited) this.#clean()
+    this.#deleteRecords()
     group.finish()
     log.close()
     replies.acknowledge(id)

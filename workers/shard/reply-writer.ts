@@ -15,6 +15,8 @@ import {
   type ShardEvent
 } from '../../src/wire/shard/messages.ts'
 
+const EMPTY = Buffer.alloc(0)
+
 export class ReplyWriter {
   readonly #ring: RingProducer
   readonly #doorbell: Doorbell
@@ -63,8 +65,11 @@ export class ReplyWriter {
     else this.fail(requestId, 'OVERLOADED', { what: `${what}, which the disk refuses,`, limit: 'the disk' }, 'no')
   }
 
-  acknowledge(requestId: number): void {
-    this.begin(replyTypes.ack, REPLY_LAST, requestId, REPLY_HEADER_BYTES)
+  /** @param payload what main is told by it. */
+  acknowledge(requestId: number, payload?: number): void {
+    const packed = payload === undefined ? EMPTY : packMessage(payload)
+    this.begin(replyTypes.ack, REPLY_LAST, requestId, REPLY_HEADER_BYTES + packed.length)
+    packed.copy(this.target, this.at + REPLY_HEADER_BYTES)
   }
 
   event(event: ShardEvent): void {

@@ -143,6 +143,12 @@ export interface OffsetsAnswer {
   readonly timestamp_ms?: Whole | null
 }
 
+/** Where a partition begins after records were deleted. */
+export interface DeletedRecordsAnswer {
+  readonly partition: number
+  readonly start_offset: Whole
+}
+
 /** A producer id, and what it sent last to each partition. */
 export interface ProducerAnswer {
   readonly producer_id: string
@@ -242,6 +248,11 @@ export class HttpClient {
   /** Base offsets of the segments of a partition that lie in cold storage, ascending. */
   coldSegments(topic: string, partition: number): Promise<Answer<{ readonly segments: readonly Whole[] }>> {
     return this.#call('GET', `/admin/tiered/${encodeURIComponent(topic)}/${partition}`)
+  }
+
+  /** Drops the records of a partition below an offset, for good. */
+  deleteRecords(name: string, partition: number, offset: Whole): Promise<Answer<DeletedRecordsAnswer>> {
+    return this.#call('POST', `${topicPath(name)}/delete-records`, writeExact({ partition, offset }))
   }
 
   listProducers(): Promise<Answer<{ readonly producers: readonly ProducerAnswer[] }>> {

@@ -37,3 +37,9 @@ export function tieredSegments(exchange: Exchange): null {
   )
   return null
 }
+
+/** `GET /raft`: who has which copies. */
+export function replication(exchange: Exchange): null {
+  exchange.sendJson(200, JSON.stringify(exchange.services.broker.replication(exchange.who)))
+  return null
+}

@@ -3,7 +3,14 @@
  */
 import type { Operation } from '../../model/access.ts'
 import type { BodySink } from './engine.ts'
-import { forgetProducer, listProducers, runCompaction, runRetention, tieredSegments } from './admin-routes.ts'
+import {
+  forgetProducer,
+  listProducers,
+  replication,
+  runCompaction,
+  runRetention,
+  tieredSegments
+} from './admin-routes.ts'
 import { consume } from './consume-exchange.ts'
 import type { Exchange } from './exchange.ts'
 import {
@@ -27,6 +34,7 @@ import { produce } from './produce-exchange.ts'
 import {
   changeTopicConfig,
   createTopic,
+  deleteRecords,
   deleteTopic,
   describeTopic,
   healthz,
@@ -124,6 +132,13 @@ export const routes: readonly Route[] = [
     'Move every group on a topic back to its first offset.'
   ),
   route(
+    'POST',
+    '/topics/:name/delete-records',
+    deleteRecords,
+    'delete records',
+    'Drop the records of a partition below an offset.'
+  ),
+  route(
     'GET',
     '/admin/producers',
     listProducers,
@@ -162,6 +177,7 @@ export const routes: readonly Route[] = [
   route('GET', '/admin/keys', listKeys, 'manage keys', 'List the keys, without secrets, revoked ones too.'),
   route('DELETE', '/admin/keys/:key_id', revokeKey, 'manage keys', 'Revoke a key: it stops working at once.'),
   route('GET', '/metrics', metrics, 'metrics', 'What the broker counts, in Prometheus text format.'),
+  route('GET', '/raft', replication, 'read replication', 'Who has which copies; one broker alone has no others.'),
   route('GET', '/healthz', healthz, 'health', 'The process lives; with the number of topics.'),
   route('GET', '/readyz', readyz, 'health', 'The broker serves requests.')
 ]

@@ -8,10 +8,7 @@ import type { CreateTopicRequest } from '../../model/requests.ts'
 import { cleanupPolicies } from '../../model/topic.ts'
 import type { CleanupPolicy, TopicConfigPatch } from '../../model/topic.ts'
 import type { ExactJson } from '../../wire/json/exact-json.ts'
-import { fault, fieldsOf, type Fields } from './form.ts'
-
-const U32_MAX = 0xffff_ffffn
-const U64_MAX = 0xffff_ffff_ffff_ffffn
+import { fault, fieldsOf, requireWhole, U32_MAX, U64_MAX, type Fields } from './form.ts'
 
 /** A bigint as a number where that is exact. */
 function narrow(value: bigint): number | bigint {
@@ -98,4 +95,11 @@ export function readCreateTopic(body: ExactJson): CreateTopicRequest {
 /** The body of `PUT /topics/:name/config`. @throws BrokerError FIELD_INVALID, FIELD_RANGE */
 export function readConfigPatch(body: ExactJson): TopicConfigPatch {
   return patchOf(fieldsOf(body, 'body'), '')
+}
+
+/** The body of `POST /topics/:name/delete-records`. @throws BrokerError FIELD_INVALID */
+export function readDeleteRecords(body: ExactJson): { partition: number; offset: bigint } {
+  const fields = fieldsOf(body, 'body')
+  const partition = requireWhole(fields, 'partition', U32_MAX)
+  return { partition: Number(partition), offset: requireWhole(fields, 'offset', U64_MAX) }
 }

@@ -4,7 +4,7 @@ import { writeTopicConfig, writeTopicDescription } from '../../wire/json/topic-j
 import type { BodySink } from './engine.ts'
 import type { Exchange } from './exchange.ts'
 import { withJsonBody } from './json-body.ts'
-import { readConfigPatch, readCreateTopic } from './topic-form.ts'
+import { readConfigPatch, readCreateTopic, readDeleteRecords } from './topic-form.ts'
 
 const writeCreated = (topic: { name: string; partitions: number }): string =>
   JSON.stringify({ name: topic.name, partitions: topic.partitions })
@@ -53,6 +53,19 @@ export function changeTopicConfig(exchange: Exchange): BodySink | null {
 export function deleteTopic(exchange: Exchange): null {
   exchange.answerWith(200, exchange.services.broker.deleteTopic(exchange.who, exchange.name).then(writeCreated))
   return null
+}
+
+/** `POST /topics/:name/delete-records` */
+export function deleteRecords(exchange: Exchange): BodySink | null {
+  const { broker } = exchange.services
+  return withJsonBody(exchange, value => {
+    const { partition, offset } = readDeleteRecords(value)
+    const start = broker.deleteRecords(exchange.who, exchange.name, partition, offset)
+    exchange.answerWith(
+      200,
+      start.then(startOffset => JSON.stringify({ partition, start_offset: startOffset }))
+    )
+  })
 }
 
 /** `GET /healthz`: the process lives; served from the first moment on. What is wrong may name topics: administrators see it. */

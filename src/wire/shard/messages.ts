@@ -142,6 +142,8 @@ export type ControlMessage =
   | { readonly kind: 'opened'; readonly id: number }
   /** A retention pass: acknowledged when start offsets have moved, durably. */
   | { readonly kind: 'run-retention'; readonly id: number }
+  /** Records below the offset go: acknowledged, with the start of the partition as a number, when that is durable. */
+  | { readonly kind: 'delete-records'; readonly id: number; readonly handle: number; readonly offset: number }
   /** A copy of a cold segment is here (`problem` null), or why it is not: answers fetch-wanted. */
   | { readonly kind: 'fetched'; readonly id: number; readonly name: string; readonly problem: string | null }
   /** Files that the settler is about to remove, relative to the data directory. */

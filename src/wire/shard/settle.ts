@@ -76,8 +76,8 @@ export type SettlerJob =
   | { readonly kind: 'find-compactable'; readonly place: ShardPlace; readonly topics: readonly CompactedTopic[] }
   /** Answers with partitions of these topics that have segments for cold storage, and objects that are to go from there. */
   | { readonly kind: 'find-tierable'; readonly place: ShardPlace; readonly topics: readonly TieredTopic[] }
-  /** Answers with the cold segments of a partition. */
-  | { readonly kind: 'find-cold'; readonly place: ShardPlace; readonly handle: number }
+  /** Answers with the cold segments of a partition that end behind its present start. */
+  | { readonly kind: 'find-cold'; readonly place: ShardPlace; readonly handle: number; readonly startOffset: number }
   /** These objects are gone. */
   | { readonly kind: 'forget-objects'; readonly place: ShardPlace; readonly keys: readonly string[] }
   /** Puts what a compaction made into the manifest. @property replacement packed (log/settle/replace). */

@@ -14,6 +14,7 @@ import { Quotas } from '../../../src/control/quotas.ts'
 import { BrokerError } from '../../../src/model/errors.ts'
 import type { KeyUseCases } from '../../../src/model/keys.ts'
 import { anonymous, type Principal } from '../../../src/model/principal.ts'
+import { unreplicated } from '../../../src/model/replication.ts'
 import { readFormats, submitOutcomes, type ReadRequest, type SubmitOutcome } from '../../../src/model/requests.ts'
 import type { Topic } from '../../../src/model/topic.ts'
 import { encodeProduceFrame, type ProduceRecord } from '../../../src/wire/es01/produce-frame.ts'
@@ -179,7 +180,9 @@ export class BrokerStage {
       dropTopic: () => Promise.resolve(),
       describeTopic: () => Promise.resolve([]),
       runRetention: () => Promise.resolve(),
-      offsetsAt: () => Promise.resolve([])
+      offsetsAt: () => Promise.resolve([]),
+      deleteRecords: () => Promise.resolve(0),
+      replication: () => unreplicated
     }
   }
 }

@@ -11,6 +11,7 @@ import type { StoreChange } from '../../../src/control/store-image.ts'
 import type { BrokerError } from '../../../src/model/errors.ts'
 import { anonymous, type Principal } from '../../../src/model/principal.ts'
 import type { Producer } from '../../../src/model/producer.ts'
+import { unreplicated } from '../../../src/model/replication.ts'
 import { submitOutcomes, type SubmitOutcome } from '../../../src/model/requests.ts'
 import { encodeProduceFrame } from '../../../src/wire/es01/produce-frame.ts'
 import { ProduceDecoder } from '../../../src/wire/es01/produce-request.ts'
@@ -147,6 +148,8 @@ export class Stage {
       describeTopic: () => Promise.resolve([]),
       runRetention: () => Promise.resolve(),
       offsetsAt: () => Promise.resolve([]),
+      deleteRecords: () => Promise.resolve(0),
+      replication: () => unreplicated,
       read: () => submitOutcomes.taken
     }
   }

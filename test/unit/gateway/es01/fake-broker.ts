@@ -194,6 +194,14 @@ export class FakeBroker implements Broker {
     return Promise.resolve()
   }
 
+  deleteRecords(_who: Principal): Promise<never> {
+    return Promise.reject(new BrokerError('ROUTE_NOT_FOUND', { path: 'deleteRecords' }))
+  }
+
+  replication(_who: Principal): never {
+    throw new BrokerError('ROUTE_NOT_FOUND', { path: 'replication' })
+  }
+
   forgetProducer(_who: Principal): Promise<never> {
     return Promise.reject(new BrokerError('ROUTE_NOT_FOUND', { path: 'forgetProducer' }))
   }

@@ -6,6 +6,7 @@ import { authorise, denialOf } from '../../../../src/model/access.ts'
 import { BrokerError } from '../../../../src/model/errors.ts'
 import type { Principal } from '../../../../src/model/principal.ts'
 import { limits } from '../../../../src/model/limits.ts'
+import { unreplicated, type Replication } from '../../../../src/model/replication.ts'
 import { readFormats, RESULT_BYTES, submitOutcomes } from '../../../../src/model/requests.ts'
 import type { ProducerDescription } from '../../../../src/model/producer.ts'
 import type {
@@ -230,6 +231,20 @@ export class FakeBroker implements Broker {
     const { partitions } = this.#topicOf(name)
     this.#topics.delete(name)
     return { name, partitions: partitions.length }
+  }
+
+  async deleteRecords(_who: Principal, name: string, partition: number, offset: bigint): Promise<number> {
+    const topic = this.#topicOf(name)
+    if (partition >= topic.partitions.length)
+      throw new BrokerError('PARTITION_RANGE', { topic: name, partition, count: topic.partitions.length })
+    const end = topic.partitions[partition]?.length ?? 0
+    if (offset > BigInt(end))
+      throw new BrokerError('FIELD_RANGE', { field: 'offset', value: String(offset), min: 0, max: end })
+    return Number(offset)
+  }
+
+  replication(_who: Principal): Replication {
+    return unreplicated
   }
 
   #check(topic: string, records: RecordSource): StoredTopic {
