@@ -130,9 +130,9 @@ export const limits = {
   /** An HTTP body must bring this much a second, looked at over the time below or, while request memory is short, over stalledReaderMs. */
   httpBodyBytesPerSecond: 16 * 1024,
   httpBodyWindowMs: 10_000,
-  /** An HTTP connection without a request is closed after this. Fixed in uWebSockets.js; the other engine follows it. */
+  /** An HTTP connection without a request is closed after this, as uWebSockets.js does by itself in its original. */
   httpIdleTimeoutMs: 10_000,
-  /** An HTTP client that takes nothing of its answer for this long is cut off. Fixed in uWebSockets.js likewise. */
+  /** An HTTP client that takes nothing of its answer for this long is cut off. Likewise. */
   httpWriteTimeoutMs: 10_000,
   /**
    * While reply memory is short, a client of either protocol that takes nothing of its answers for this long is cut off:

@@ -38,11 +38,11 @@ function censoredPaths(): string[] {
   return secretFields.flatMap(field => [field, under('*', field), under('*.*', field)])
 }
 
-/** Synchronous stderr. When its reader is gone the broker goes on without a log: records matter more. */
+/** Synchronous stderr. When its reader, a pipe's or a terminal, is gone the broker goes on without a log: records matter more. */
 function openStderr(): DestinationStream {
   const stderr = pino.destination({ dest: 2, sync: true })
   stderr.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EPIPE') throw error
+    if (error.code !== 'EPIPE' && error.code !== 'EIO') throw error
   })
   return stderr
 }

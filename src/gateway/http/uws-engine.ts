@@ -286,6 +286,8 @@ export class UwsEngine implements HttpEngine {
     this.isStopping = true
     this.#listener.closeDoor()
     await this.replies.whenIdle(deadlineMs)
+    // A socket that was accepted just before is with its app a turn of the loop later.
+    await new Promise(resolve => setImmediate(resolve))
     this.#listener.close()
   }
 }
