@@ -24,9 +24,9 @@ function produce(api: HttpApi, topic: string, sequence: number, values: readonly
   return api.post(`/topics/${topic}/produce`, { producer_id: `${topic}-producer`, records }).then(parse<Produced>)
 }
 
-/** What every read says, as it came. */
+/** What every read says, as it came, and what a group has committed. */
 async function readings(api: HttpApi): Promise<readonly string[]> {
-  const texts: string[] = []
+  const texts = [(await api.get('/groups/g/offsets')).text]
   for (const topic of topics) {
     const { partitions } = await api.describe(topic)
     for (const { id, start_offset, end_offset } of partitions) {
@@ -66,6 +66,8 @@ async function fill(t: TestContext, variant: Variant): Promise<SpawnedBroker> {
       await api.createTopic('small', 40)
       await api.createTopic('large', 2)
       await api.createTopic('secret', 3)
+      for (const topic of topics)
+        assert.equal((await api.post('/groups/g/commit', { topic, partition: 1, offset: topic.length })).status, 204)
     } else await waitFor('what the last life left is settled', () => manifests(dataDir) !== before)
     await api.produce(
       'small',
@@ -139,7 +141,7 @@ for (const [engine, shards, signal] of [
     })
     await stopped(broker, signal)
 
-    await t.test('with every record, offset and producer', async t => {
+    await t.test('with every record, offset, producer and group', async t => {
       await succeed('dump', '--data-dir', dataDir, '--output', all, '--verify')
       const back = join(folder, 'back')
       await succeed('restore', '--input', all, '--data-dir', back)
@@ -157,6 +159,8 @@ for (const [engine, shards, signal] of [
       const restored = await spawnBroker(t, { dataDir: back, flags })
       const answer = await new HttpApi(restored.url).get('/topics')
       assert.deepEqual(parse<{ topics: string[] }>(answer).topics.sort(), ['large', 'small'])
+      const committed = (await new HttpApi(restored.url).get('/groups/g/offsets')).text
+      assert.equal(committed, '{"offsets":{"large":{"1":5},"small":{"1":5}}}')
       await stopped(restored, 'SIGTERM')
     })
 

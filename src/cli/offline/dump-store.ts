@@ -42,6 +42,8 @@ export function cutStore(path: string, { topics, includesKeys }: StoreCut): void
       database
         .prepare('DELETE FROM topics WHERE id NOT IN (SELECT value FROM json_each(?))')
         .run(JSON.stringify(topics))
+      // Groups stay, with what they committed on the topics that do.
+      database.exec('DELETE FROM group_offsets WHERE topic NOT IN (SELECT id FROM topics)')
     }
     // Their handles stand in no slot any more (V6): all is settled.
     database.exec('DELETE FROM tombstones')
