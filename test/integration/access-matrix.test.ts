@@ -45,6 +45,7 @@ const samples: Readonly<Record<string, Sample>> = {
   'GET /groups/:group/assignment': { query: '?member_id=m' },
   'POST /groups/:group/reset': { body: { topic: 'orders', to: 'latest' } },
   'POST /admin/reset-offsets': { body: { topic: 'orders' } },
+  'POST /topics/:name/delete-records': { body: { partition: 0, offset: 0 } },
   'POST /admin/keys': { body: { name: 'made', acls: [] } }
 }
 
@@ -132,7 +133,7 @@ for (const [engine, shards] of [
           ['ordersecret', 'ordersecrex'].map(async topic => {
             const answer = await ask(apis.writer, route, topic)
             assertRefused(answer, 403, 'FORBIDDEN')
-            return answer.text.replaceAll(topic, '…')
+            return answer.text.replaceAll(topic, '…').replace(/"request_id":"\w+"/, '')
           })
         )
         assert.equal(there, notThere, `${route.method} ${route.pattern}`)

@@ -17,7 +17,8 @@ const LIMIT = 20_000
 async function stateOf(api: HttpApi): Promise<unknown> {
   const topics = parse<{ topics: string[] }>(await api.get('/topics')).topics
   const producers = parse<unknown>(await api.get('/admin/producers'))
-  return { producers, topics: await Promise.all(topics.map(topic => api.describe(topic))) }
+  const keys = parse<unknown>(await api.get('/admin/keys'))
+  return { producers, keys, topics: await Promise.all(topics.map(topic => api.describe(topic))) }
 }
 
 /** The fields of a refusal, whose shape is checked on the way (D4). */
@@ -78,7 +79,7 @@ async function sendWrongPaths(api: HttpApi, route: Route, sample: Sample): Promi
   for (const path of wrongPaths(route.pattern, sample)) {
     const answer = await sendRaw(api.url, { method: route.method, path, ...body })
     if (sample.takesAnyName === true && answer.status < 300) continue
-    const codes = /^(FIELD_INVALID|NAME_INVALID|TOPIC_NOT_FOUND|PRODUCER_NOT_FOUND)$/
+    const codes = /^(FIELD_INVALID|NAME_INVALID|(?!ROUTE).*_NOT_FOUND)$/
     assertRefusal(answer, [400, 404], codes, `${route.method} ${path}`)
     assert.ok(!/root:|no such file|ENOENT/.test(answer.body), answer.body)
   }

@@ -101,6 +101,26 @@ export const samples: Readonly<Record<string, Sample>> = {
   'POST /admin/run-retention': { path: '/admin/run-retention' },
   'GET /admin/tiered/:topic/:partition': { path: '/admin/tiered/there/0' },
   'POST /admin/run-compaction': { path: '/admin/run-compaction' },
+  'POST /admin/keys': {
+    path: '/admin/keys',
+    body: {
+      name: 'key',
+      acls: [{ action: 'read', topic_prefix: '*' }],
+      produce_bytes_per_sec: 1,
+      consume_bytes_per_sec: 1
+    },
+    fields: {
+      name: { kind: 'text', isRequired: true },
+      acls: { kind: 'array', isRequired: true },
+      'acls.0': { kind: 'object', isRequired: true },
+      'acls.0.action': { kind: 'choice', isRequired: true },
+      'acls.0.topic_prefix': { kind: 'text', isRequired: true },
+      produce_bytes_per_sec: { kind: 'whole' },
+      consume_bytes_per_sec: { kind: 'whole' }
+    }
+  },
+  'GET /admin/keys': { path: '/admin/keys' },
+  'DELETE /admin/keys/:key_id': { path: '/admin/keys/key_000000000000', isOfNothing: true },
   'GET /raft': { path: '/raft' },
   'GET /healthz': { path: '/healthz' },
   'GET /readyz': { path: '/readyz' }
