@@ -15,7 +15,7 @@ import { ProducerCommands } from './broker/producer-commands.ts'
 import { TombstoneKeeper } from './broker/tombstones.ts'
 import { Traffic } from './broker/traffic.ts'
 import { openKeys } from './composition/access.ts'
-import { buildGroups } from './composition/groups.ts'
+import { buildGroups, type GroupComposition } from './composition/groups.ts'
 import { listen, openCertificates, type Undo } from './composition/listeners.ts'
 import { buildMetrics } from './composition/metrics.ts'
 import { newGateways } from './composition/metrics-gateways.ts'
@@ -97,27 +97,14 @@ async function build(settings: Settings, logger: Logger, undo: Undo[]): Promise<
   undo.push(() => Promise.resolve(stopCollecting()))
   const certificates = openCertificates(settings, logger, undo)
   const storage = await openStorage(settings, logger, undo)
-  const { store, catalog, table, placement, shards, engine, space, upkeep, tombstones } = storage
-  const keys = await openKeys({ settings, store, dataDir: storage.dataDir, logger })
-  const { idempotent, producers } = buildProducers(
-    { table, store, engine, clock: systemClock, logger },
-    catalog,
-    settings
-  )
-  const topicParts = { catalog, turns: new ChangeTurns(), store, engine, defaults: topicDefaults(settings) }
-  const groups = buildGroups({ ...storage, settings, logger, shardCount: placement.shardCount })
-  const { compaction, tiering } = upkeep
-  const upkeeps = { compaction, tiering, tombstones, space }
-  const metering = { quotas: new Quotas(systemClock), traffic: new Traffic() }
-  const useCases = { ...groups, idempotent, producers, keys, certificates }
-  const parts = { ...topicParts, ...upkeeps, ...metering, ...useCases, preparation: placement }
-  const broker = new LocalBroker({ ...settings, ...parts })
+  const { store, catalog, placement, shards, space, upkeep, tombstones } = storage
+  const { broker, groups, producers, traffic } = await buildBroker(storage, settings, logger, certificates)
 
   const started = placement.prepare().then(() => shards.start())
   // Its failure is met below; until then it must not count as unhandled.
   started.catch(() => undefined)
   const gateways = newGateways(settings)
-  const counted = { traffic: metering.traffic, groups: null, certificate: certificates }
+  const counted = { traffic, groups: groups.groupTable, certificate: certificates }
   const sources = { settings, catalog, shards, space, upkeep, gateways, ...counted }
   const { metrics, stop: stopMetrics } = buildMetrics(sources)
   undo.push(() => Promise.resolve(stopMetrics()))
@@ -127,8 +114,8 @@ async function build(settings: Settings, logger: Logger, undo: Undo[]): Promise<
   await started
   const stopSweeping = await keepProducers(producers, logger)
   undo.push(stopSweeping)
-  compaction.start()
-  tiering.start()
+  upkeep.compaction.start()
+  upkeep.tiering.start()
   tombstones.start()
   await groups.start()
   undo.push(() => groups.stop())
@@ -145,7 +132,7 @@ async function build(settings: Settings, logger: Logger, undo: Undo[]): Promise<
     engine: http.engine,
     shardSet: shards,
     es01,
-    traffic: metering.traffic,
+    traffic,
     tls: certificates,
     reload: next => reload(next, http, certificates),
     describeState: () => dumpState({ ...listening, shards, broker }),
@@ -169,11 +156,34 @@ async function build(settings: Settings, logger: Logger, undo: Undo[]): Promise<
   }
 }
 
+/** The use cases, over a storage that need not have started. */
+async function buildBroker(
+  storage: Storage,
+  settings: Settings,
+  logger: Logger,
+  certificates: Certificates | null
+): Promise<{ broker: LocalBroker; groups: GroupComposition; producers: ProducerCommands; traffic: Traffic }> {
+  const { dataDir, store, catalog, table, placement, engine, space, upkeep, tombstones } = storage
+  const keys = await openKeys({ settings, store, dataDir, logger })
+  const producerParts = { table, store, engine, clock: systemClock, logger }
+  const { idempotent, producers } = buildProducers(producerParts, catalog, settings)
+  const topicParts = { catalog, turns: new ChangeTurns(), store, engine, defaults: topicDefaults(settings) }
+  const groups = buildGroups({ ...storage, settings, logger, shardCount: placement.shardCount })
+  const { compaction, tiering } = upkeep
+  const upkeeps = { compaction, tiering, tombstones, space }
+  const metering = { quotas: new Quotas(systemClock), traffic: new Traffic() }
+  const useCases = { ...groups, idempotent, producers, keys, certificates }
+  const parts = { ...topicParts, ...upkeeps, ...metering, ...useCases, preparation: placement }
+  return { broker: new LocalBroker({ ...settings, ...parts }), groups, producers, traffic: metering.traffic }
+}
+
 function reload(next: Settings, http: HttpGateway, certificates: Certificates | null): string | null {
   http.applyAccess(next)
   if (certificates === null || next.tlsCert === null || next.tlsKey === null) return null
   return certificates.reload({ cert: next.tlsCert, key: next.tlsKey })
 }
+
+type Storage = Awaited<ReturnType<typeof openStorage>>
 
 /** The store, the shards and what keeps their logs in shape; the shards are not started yet. */
 async function openStorage(settings: Settings, logger: Logger, undo: Undo[]) {

@@ -17,7 +17,7 @@ import { ReplyDelivery } from './reply-delivery.ts'
 import { settlerListener } from './settler-listener.ts'
 import { SettlerThread } from './settler-thread.ts'
 import { ShardLink, type LinkStart } from './shard-link.ts'
-import { describeStart, shareStarted, type StartingShard } from './start-progress.ts'
+import { describeStart, shareStarted, startOf } from './start-progress.ts'
 
 /** Waits between restarts of a shard that keeps dying; after the last one it counts as down. */
 const RESTART_WAITS_MS = [0, 100, 400, 1600, 6400]
@@ -394,9 +394,4 @@ export class ShardSet {
     assert(state !== undefined, 'a shard that exists')
     return state
   }
-}
-
-function startOf({ link, isRecovered }: ShardState): StartingShard {
-  const { scannedBytes, scanBytes } = link?.counters ?? { scannedBytes: 0, scanBytes: 0 }
-  return { isRunning: link !== null, isRecovered, scan: { doneBytes: scannedBytes, totalBytes: scanBytes } }
 }

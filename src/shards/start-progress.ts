@@ -4,6 +4,7 @@
  *   not asked yet → scanning its journal (bytes counted by the shard) → making safe what it found → opening its topics
  */
 
+import type { ShardState } from './shard-state.ts'
 import type { PlacementProgress } from '../wire/shard/placement.ts'
 
 /** A shard that is not ready, and not down for good. */
@@ -70,4 +71,10 @@ export function shareChanged({ from, to }: ShardCounts, progress: PlacementProgr
       ? (SETTLING_SHARE * (shard + ofShard)) / from
       : SETTLING_SHARE + ((1 - SETTLING_SHARE) * (shard + ofShard)) / to
   return Math.round(share * 1000) / 1000
+}
+
+/** How far a shard is. */
+export function startOf({ link, isRecovered }: ShardState): StartingShard {
+  const { scannedBytes, scanBytes } = link?.counters ?? { scannedBytes: 0, scanBytes: 0 }
+  return { isRunning: link !== null, isRecovered, scan: { doneBytes: scannedBytes, totalBytes: scanBytes } }
 }

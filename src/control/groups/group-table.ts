@@ -8,7 +8,9 @@
 import { assert } from '../../base/assert.ts'
 import { BrokerError } from '../../model/errors.ts'
 import type { GroupOffset } from '../../model/groups.ts'
+import { toTopicId } from '../../model/ids.ts'
 import { limits } from '../../model/limits.ts'
+import type { CommittedEntry } from '../../model/metrics.ts'
 import type { GroupOffsetRows, GroupRow, StoreImage } from '../store-image.ts'
 import { checkGroupName } from '../topic-rules.ts'
 import { TopicOffsets } from './topic-offsets.ts'
@@ -23,15 +25,6 @@ export interface Group extends GroupRow {
 interface KnownGroup extends Group {
   readonly topics: Map<number, TopicOffsets>
   offsetCount: number
-}
-
-/** A committed offset, for whoever reports all of them. */
-export interface CommittedEntry {
-  readonly group: string
-  readonly ownerKeyId: string
-  readonly topicId: number
-  readonly partition: number
-  readonly offset: bigint
 }
 
 export class GroupTable {
@@ -179,12 +172,13 @@ export class GroupTable {
     }
   }
 
-  /** All of it, for metrics; nothing may change while it is walked. */
+  /** All of it, for metrics. What changes while it is walked is in it as it was or as it is, once. */
   *committedEntries(): Generator<CommittedEntry> {
     for (const { name: group, owner: ownerKeyId, topics } of this.#byName.values()) {
       for (const [topicId, offsets] of topics) {
-        for (const [partition, offset] of offsets.entries())
-          yield { group, ownerKeyId, topicId, partition, offset: BigInt(offset) }
+        // Copied: a commit in between moves entries.
+        for (const [partition, offset] of [...offsets.entries()])
+          yield { group, ownerKeyId, topicId: toTopicId(topicId), partition, offset: BigInt(offset) }
       }
     }
   }

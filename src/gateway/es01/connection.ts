@@ -43,13 +43,11 @@ import type { ReceiveBudget } from './receive-buffer.ts'
 import { ReceiveBuffer } from './receive-buffer.ts'
 import { ReplyShare } from './reply-share.ts'
 import type { FrameOutcome } from './requests.ts'
+import { isOwnStall, type Stall } from './stall.ts'
 import type { ByteTaker } from './take-socket.ts'
 import { takeSocket } from './take-socket.ts'
 
 type State = 'hello' | 'open' | 'closing' | 'lingering' | 'closed'
-
-/** Why the whole frame in front is not taken. */
-type Stall = 'none' | 'held' | 'inFlight' | 'unsent' | 'noRoom' | 'shareFull' | 'noReplyBytes' | 'noMemory'
 
 export class Es01Connection implements AnswerSink, ByteTaker, HostedConnection {
   readonly outbox: Outbox
@@ -396,9 +394,4 @@ export class Es01Connection implements AnswerSink, ByteTaker, HostedConnection {
       this.drop('bug')
     }
   }
-}
-
-/** What only this connection's own answers can end is looked at after each delivery. */
-function isOwnStall(stall: Stall): boolean {
-  return stall === 'held' || stall === 'inFlight' || stall === 'shareFull' || stall === 'unsent'
 }

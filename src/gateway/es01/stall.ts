@@ -1,0 +1,9 @@
+/** What a connection's frames wait for. Main thread only. */
+
+/** Why the whole frame in front is not taken. */
+export type Stall = 'none' | 'held' | 'inFlight' | 'unsent' | 'noRoom' | 'shareFull' | 'noReplyBytes' | 'noMemory'
+
+/** What only this connection's own answers can end is looked at after each delivery. */
+export function isOwnStall(stall: Stall): boolean {
+  return stall === 'held' || stall === 'inFlight' || stall === 'shareFull' || stall === 'unsent'
+}
