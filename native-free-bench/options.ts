@@ -19,7 +19,8 @@ export const scenarios = [
   'cleaning',
   'recovery',
   'many',
-  'scrape'
+  'scrape',
+  'groups'
 ] as const
 export type Scenario = (typeof scenarios)[number]
 
@@ -105,7 +106,14 @@ Examples:
 `
 
 /** Scenarios that need a fresh directory, a setting or a restart. */
-const ownBrokerOnly: ReadonlySet<Scenario> = new Set<Scenario>(['sustained', 'cleaning', 'recovery', 'many', 'scrape'])
+const ownBrokerOnly: ReadonlySet<Scenario> = new Set<Scenario>([
+  'sustained',
+  'cleaning',
+  'recovery',
+  'many',
+  'scrape',
+  'groups'
+])
 
 /** Every fault of a command line, one per line. */
 export class OptionsError extends Error {

@@ -1,7 +1,9 @@
 /**
- * What is measured once instead of in rounds: how long a start takes (`recovery`), what many partitions cost (`many`), and
- * what a scrape of them costs (`scrape`). Each gives a table. Which ones a run has is decided here; main thread.
+ * What is measured apart from the cases: how long a start takes (`recovery`), what many partitions cost (`many`), what a
+ * scrape of them costs (`scrape`), what committed offsets cost those who produce (`groups`). Each gives a table. Which ones
+ * a run has is decided here; main thread.
  */
+import { runGroups } from './groups.ts'
 import { runMany } from './many.ts'
 import type { BenchOptions } from './options.ts'
 import { partitionCountsOf } from './plan.ts'
@@ -20,7 +22,7 @@ export interface Study {
 /** The studies of a run, in their order. */
 export function planStudies(options: BenchOptions): Study[] {
   const studies: Study[] = []
-  const has = (name: 'recovery' | 'many' | 'scrape'): boolean => options.scenarios.includes(name)
+  const has = (name: 'recovery' | 'many' | 'scrape' | 'groups'): boolean => options.scenarios.includes(name)
   for (const partitions of has('recovery') ? partitionCountsOf('recovery', options) : []) {
     studies.push({
       id: `recovery-${partitions}`,
@@ -40,6 +42,13 @@ export function planStudies(options: BenchOptions): Study[] {
       id: `scrape-${partitions}`,
       title: `A scrape of /metrics with ${partitions} partitions, and what it does to others`,
       run: (context, progress) => runScrape(context, partitions, progress)
+    })
+  }
+  if (has('groups')) {
+    studies.push({
+      id: 'groups',
+      title: 'Produce while nothing is committed, and while 100,000 committed offsets change every second',
+      run: runGroups
     })
   }
   return studies

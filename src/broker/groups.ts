@@ -184,17 +184,20 @@ export class Groups implements GroupUseCases {
     authorise(who, 'reset offsets')
     const topic = this.#topicNamed(name)
     const places = await engine.offsetsAt(topic, null, null)
+    let groups = 0
     let entries = 0
-    const committed = table.offsetsOfTopic(topic.id)
-    for (const offsets of committed) {
+    for (const offsets of table.offsetsOfTopic(topic.id)) {
+      // Others get their turn between two groups; what is gone by then is not reset.
+      if (groups > 0) await new Promise(resolve => setImmediate(resolve))
       const group = table.groupWithNumber(offsets.group)
-      if (group === undefined) continue
+      if (group?.topics.get(topic.id) !== offsets) continue
+      groups++
       for (const [partition] of [...offsets.entries()]) {
         table.commit(group, topic.id, partition, places[partition]?.earliest ?? 0)
         entries++
       }
     }
-    return { groups: committed.length, entries }
+    return { groups, entries }
   }
 
   /** Removes the members that were not heard of for so long; their groups rebalance. */

@@ -60,7 +60,7 @@ export interface ShardSetOptions {
   /** A slot is durable: to be kept where the journal is not. */
   readonly onSlotOpened: (shard: number, sequence: number) => void
   readonly onColdEvent: (shard: number, event: ColdEvent) => void
-  /** A shard has recovered its log, and lost some of it, or may have: what points into it may point beyond its end. */
+  /** A shard lost some of its log, or may have, when it recovered: what points into it may point beyond its end. */
   readonly onCut: (shard: number) => void
   /** The topics and the numbers of the producers that exist now: every shard that starts is told them. */
   readonly topics: () => ShardTopic[]
