@@ -18,7 +18,6 @@ import { openKeys } from './composition/access.ts'
 import { buildGroups, type GroupComposition } from './composition/groups.ts'
 import { listen, openCertificates, type Undo } from './composition/listeners.ts'
 import { buildMetrics } from './composition/metrics.ts'
-import { newGateways } from './composition/metrics-gateways.ts'
 import { judgeBinds } from './composition/open-bind.ts'
 import { buildShards, placeShards } from './composition/shards.ts'
 import { dumpState } from './composition/state-dump.ts'
@@ -97,17 +96,14 @@ async function build(settings: Settings, logger: Logger, undo: Undo[]): Promise<
   undo.push(() => Promise.resolve(stopCollecting()))
   const certificates = openCertificates(settings, logger, undo)
   const storage = await openStorage(settings, logger, undo)
-  const { store, catalog, placement, shards, space, upkeep, tombstones } = storage
+  const { store, placement, shards, space, upkeep, tombstones } = storage
   const { broker, groups, producers, traffic } = await buildBroker(storage, settings, logger, certificates)
 
   const started = placement.prepare().then(() => shards.start())
   // Its failure is met below; until then it must not count as unhandled.
   started.catch(() => undefined)
-  const gateways = newGateways(settings)
-  const counted = { traffic, groups: groups.groupTable, certificate: certificates }
-  const sources = { settings, catalog, shards, space, upkeep, gateways, ...counted }
-  const { metrics, stop: stopMetrics } = buildMetrics(sources)
-  undo.push(() => Promise.resolve(stopMetrics()))
+  const counted = { ...storage, settings, traffic, groups, certificate: certificates }
+  const { metrics, gateways, stop: stopMetrics } = buildMetrics(counted, undo)
   const listening = await listen({ settings, logger, broker, certificates, metrics, gateways }, undo)
   const { http, es01, background, httpAddress, binaryAddress } = listening
   logger.info({ httpAddress, binaryAddress }, 'listening; shards are starting')

@@ -8,7 +8,7 @@ import { descriptorLimit } from '../config/machine.ts'
 import type { Settings } from '../config/settings.ts'
 import type { Catalog } from '../control/catalog.ts'
 import type { FreeSpace } from '../disk/free-space.ts'
-import type { CertificateState, CommittedSource, TrafficSource } from '../model/metrics.ts'
+import type { CertificateState, TrafficSource } from '../model/metrics.ts'
 import type { Topic } from '../model/topic.ts'
 import { LoopDelay } from '../observe/loop-delay.ts'
 import { Metrics } from '../observe/metrics.ts'
@@ -16,7 +16,10 @@ import { processReaders } from '../observe/process-figures.ts'
 import { one } from '../observe/process-page.ts'
 import { WritePace } from '../observe/write-pace.ts'
 import type { ShardSet } from '../shards/shard-set.ts'
-import { certificateReaders, gatewayReaders, type Gateways } from './metrics-gateways.ts'
+import type { GroupComposition } from './groups.ts'
+import { certificateReaders, gatewayReaders, newGateways, type Gateways } from './metrics-gateways.ts'
+import type { Undo } from './listeners.ts'
+import { consumerReaders } from './metrics-consumers.ts'
 import { shardReaders } from './metrics-shards.ts'
 import { upkeepReaders } from './metrics-upkeep.ts'
 import type { Upkeep } from './upkeep.ts'
@@ -27,18 +30,23 @@ export interface MetricsParts {
   readonly shards: ShardSet
   readonly space: FreeSpace
   readonly upkeep: Upkeep
-  /** Filled once they listen. */
-  readonly gateways: Gateways
   readonly traffic: TrafficSource
-  /** null: nobody counts them. */
-  readonly groups: CommittedSource | null
+  readonly groups: Pick<GroupComposition, 'groupTable' | 'groupFlush' | 'coordinator'>
   /** null: TLS is off. */
   readonly certificate: CertificateState | null
 }
 
-/** @returns the page, and what ends its timers. */
-export function buildMetrics(parts: MetricsParts): { readonly metrics: Metrics; readonly stop: () => void } {
-  const { settings, catalog, shards, space, upkeep, gateways, traffic, groups, certificate } = parts
+/** The page, where listeners are told of, and what ends its timers. */
+export interface BuiltMetrics {
+  readonly metrics: Metrics
+  /** To be filled by whoever makes them listen. */
+  readonly gateways: Gateways
+  stop(): void
+}
+
+export function buildMetrics(parts: MetricsParts, undo: Undo[]): BuiltMetrics {
+  const { settings, catalog, shards, space, upkeep, traffic, groups, certificate } = parts
+  const gateways = newGateways(settings)
   const delay = new LoopDelay()
   const { monotonicMs } = systemClock
   const journalBytes = (): Map<number, number> =>
@@ -51,7 +59,7 @@ export function buildMetrics(parts: MetricsParts): { readonly metrics: Metrics; 
     isLive,
     // Asking for one that was deleted meanwhile would begin its counts anew.
     trafficOf: topic => (isLive(topic) ? traffic.of(topic.id) : null),
-    committed: () => groups?.committedEntries() ?? [],
+    committed: owner => groups.groupTable.committedEntries(owner),
     compactedOf: (topic, partition) => upkeep.compaction.droppedOf(topic, partition),
     process: {
       ...processReaders(delay, descriptorLimit()),
@@ -59,6 +67,7 @@ export function buildMetrics(parts: MetricsParts): { readonly metrics: Metrics; 
       ...certificateReaders(certificate),
       ...shardReaders(shards, pace),
       ...upkeepReaders(shards, upkeep),
+      ...consumerReaders(groups),
       millrace_durability_synced: () => one(settings.flushEveryRecords === 1 ? 1 : 0),
       millrace_disk_free_bytes: () => (Number.isFinite(space.freeBytes) ? one(space.freeBytes) : []),
       millrace_disk_reserve_bytes: () => one(space.reserveBytes),
@@ -71,5 +80,6 @@ export function buildMetrics(parts: MetricsParts): { readonly metrics: Metrics; 
     delay.stop()
     pace.stop()
   }
-  return { metrics, stop }
+  undo.push(() => Promise.resolve(stop()))
+  return { metrics, gateways, stop }
 }

@@ -113,6 +113,8 @@ export const limits = {
   tlsHandshakeMs: 10_000,
   /** Partitions of which a shard tells at once for /metrics: half a millisecond, between groups. */
   partitionsPerAnswer: 1000,
+  /** Committed offsets that a page of /metrics tells of: with two lines each it has some 30 MB then. */
+  scrapedOffsetsMax: 200_000,
   /** Up to so many partitions each scrape of /metrics reads everything anew; beyond, what is less than a second old serves again. */
   freshPartitionsMax: 1000,
   /** Headers of an HTTP request, all together. */

@@ -48,12 +48,6 @@ export interface CompactedFigures {
   readonly recordsDropped: number
 }
 
-/** Knows what groups committed. */
-export interface CommittedSource {
-  /** May be walked while it changes. */
-  committedEntries(): Iterable<CommittedEntry>
-}
-
 /** The certificate that listeners use. */
 export interface CertificateState {
   /** When it expires, Unix ms. */
@@ -69,7 +63,7 @@ export interface CommittedEntry {
   readonly group: string
   /** The key that owns the group. */
   readonly ownerKeyId: string
-  readonly topicId: TopicId
+  readonly topicId: number
   readonly partition: number
   readonly offset: bigint
 }

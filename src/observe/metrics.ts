@@ -5,7 +5,6 @@
  * numbers older than the request; with very many partitions numbers serve for up to a second. Gathering and writing let
  * the event loop have a turn about every millisecond.
  */
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Clock } from '../base/clock.ts'
 import { limits } from '../model/limits.ts'
 import type { CommittedEntry, CompactedFigures, MetricsPage, PartitionFigures, TopicTraffic } from '../model/metrics.ts'
@@ -23,8 +22,8 @@ export interface MetricsSources {
   /** null: it is not counted. */
   readonly trafficOf: (topic: Topic) => TopicTraffic | null
   readonly compactedOf: (topic: Topic, partition: number) => CompactedFigures | null
-  /** Offsets that groups committed; may change while it is walked. */
-  readonly committed: () => Iterable<CommittedEntry>
+  /** Offsets that groups committed, of one owner or, with null, of all; may change while it is walked. */
+  readonly committed: (owner: string | null) => Iterable<CommittedEntry>
   /** `millrace_scrape_seconds` is read here. */
   readonly process: Omit<ProcessReaders, 'millrace_scrape_seconds'>
   readonly clock: Clock
@@ -40,8 +39,6 @@ interface Gathered {
 
 /** How old numbers may be where gathering them is a matter of many partitions. */
 const REUSE_MS = 1000
-/** Committed offsets between two turns of the event loop. */
-const TURN_ENTRIES = 5000
 /** Stands for all admins: they get the same page. */
 const ADMINS = ''
 
@@ -97,10 +94,9 @@ export class Metrics implements MetricsPage {
   }
 
   async #read(): Promise<Gathered> {
-    const { clock, partitions, isLive, trafficOf, compactedOf } = this.#sources
+    const { clock, partitions, isLive, trafficOf, compactedOf, committed } = this.#sources
     const atMs = clock.monotonicMs()
     const read = await partitions()
-    const committed = await this.#readCommitted()
     const figures = { partitions: liveOnly(read, isLive), committed, trafficOf, compactedOf }
     this.#seconds = (clock.monotonicMs() - atMs) / 1000
     const gathered = { figures, atMs, pages: new Map() }
@@ -115,15 +111,6 @@ export class Metrics implements MetricsPage {
       if (this.#gathered === gathered) this.#gathered = null
     }
     setTimeout(drop, REUSE_MS).unref()
-  }
-
-  async #readCommitted(): Promise<CommittedEntry[]> {
-    const entries: CommittedEntry[] = []
-    for (const entry of this.#sources.committed()) {
-      entries.push(entry)
-      if (entries.length % TURN_ENTRIES === 0) await nextTurn()
-    }
-    return entries
   }
 
   async #write({ figures }: Gathered, who: Principal): Promise<readonly Buffer[]> {

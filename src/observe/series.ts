@@ -160,6 +160,12 @@ export const processSeries = {
   millrace_disk_low: spec('gauge', [], '1: produce is refused for lack of room.'),
   millrace_topics: spec('gauge', [], 'Topics.'),
   millrace_partitions: spec('gauge', [], 'Partitions of all topics.'),
+  millrace_consumer_groups: spec('gauge', [], 'Consumer groups.'),
+  millrace_consumer_group_offsets: spec('gauge', [], 'Offsets that groups committed; a page tells of 200,000 of them.'),
+  millrace_consumer_group_flush_failing: spec('gauge', [], '1: committed offsets cannot be stored.'),
+  millrace_consumer_group_members: spec('gauge', [], 'Members of all groups.'),
+  millrace_consumer_group_rebalances_total: spec('counter', [], 'Times that the partitions of a group were assigned.'),
+  millrace_consumer_group_evictions_total: spec('counter', [], 'Members removed because they were silent.'),
   millrace_tls_certificate_expiry_seconds: spec('gauge', [], 'When the certificate in use expires, Unix time.'),
   millrace_tls_reload_failures_total: spec('counter', [], 'Certificates that could not be loaded.'),
   millrace_tls_failing: spec(

@@ -2,6 +2,7 @@
  * The series of topics and groups, for one caller. Main thread. They may be 60,000 lines and more: written by hand, column
  * by column, because a metrics library keeps an object for each.
  */
+import { limits } from '../model/limits.ts'
 import type { CommittedEntry, CompactedFigures, PartitionFigures, TopicTraffic } from '../model/metrics.ts'
 import type { Principal } from '../model/principal.ts'
 import type { Topic } from '../model/topic.ts'
@@ -11,12 +12,23 @@ import { topicSeries, type TopicSeries } from './series.ts'
 /** The numbers of one scrape. */
 export interface TopicFigures {
   readonly partitions: PartitionFigures
-  readonly committed: readonly CommittedEntry[]
+  readonly committed: (owner: string | null) => Iterable<CommittedEntry>
   /** null: it is not counted. */
   readonly trafficOf: (topic: Topic) => TopicTraffic | null
   /** null: nothing was dropped. */
   readonly compactedOf: (topic: Topic, partition: number) => CompactedFigures | null
 }
+
+/** What is told of an offset that a group committed. */
+interface GroupRow {
+  readonly labels: string
+  readonly offset: bigint
+  /** null: the end is not known. */
+  readonly lag: bigint | null
+}
+
+/** Entries between two turns of the event loop: about a millisecond. */
+const TURN_ENTRIES = 2000
 
 /** A topic that the caller may read: its index in the columns. */
 interface Shown {
@@ -135,29 +147,59 @@ class TopicPage {
   /** Groups that the caller owns, on topics and partitions that exist and that it may read. */
   async groups(who: Principal): Promise<void> {
     const page = this.#page
-    const { isKnown, endOffset } = this.#figures.partitions
-    const byId = new Map(this.#shown.map(shown => [shown.topic.id, shown]))
-    const rows: { labels: string; offset: bigint; lag: bigint | null }[] = []
-    for (const [i, { group, ownerKeyId, topicId, partition, offset }] of this.#figures.committed.entries()) {
-      if (i % 1000 === 999) await page.breathe()
-      const shown = byId.get(topicId)
-      if (shown === undefined || partition >= shown.topic.partitionCount) continue
-      if (!who.isAdmin && ownerKeyId !== who.keyId) continue
-      const place = shown.place + partition
-      const end = BigInt(endOffset[place] ?? 0)
-      const lag = isKnown[place] === 0 ? null : end > offset ? end - offset : 0n
-      rows.push({
-        labels: `{group="${escapeLabel(group)}",topic="${shown.label}",partition="${partition}"}`,
-        offset,
-        lag
-      })
-    }
+    const rows = await this.#groupRows(who.isAdmin ? null : who.keyId)
     page.head('es_group_committed_offset', topicSeries.es_group_committed_offset)
     for (const { labels, offset } of rows)
       if (page.sample(`es_group_committed_offset${labels}`, offset)) await page.breathe()
     page.head('es_group_lag', topicSeries.es_group_lag)
     for (const { labels, lag } of rows)
       if (lag !== null && page.sample(`es_group_lag${labels}`, lag)) await page.breathe()
+  }
+
+  /** @param owner null: all groups. */
+  async #groupRows(owner: string | null): Promise<GroupRow[]> {
+    const { isKnown, endOffset } = this.#figures.partitions
+    const byId = new Map<number, Shown>(this.#shown.map(shown => [shown.topic.id, shown]))
+    const repeats = new RepeatedEntries()
+    const rows: GroupRow[] = []
+    let walked = 0
+    for (const entry of this.#figures.committed(owner)) {
+      if (++walked % TURN_ENTRIES === 0) await this.#page.breathe()
+      const { group, topicId, partition, offset } = entry
+      const shown = byId.get(topicId)
+      if (shown === undefined || partition >= shown.topic.partitionCount || repeats.isRepeated(entry)) continue
+      if (rows.length === limits.scrapedOffsetsMax) break
+      const place = shown.place + partition
+      const end = BigInt(endOffset[place] ?? 0)
+      const lag = isKnown[place] === 0 ? null : end > offset ? end - offset : 0n
+      const labels = `{group="${escapeLabel(group)}",topic="${shown.label}",partition="${partition}"}`
+      rows.push({ labels, offset, lag })
+    }
+    return rows
+  }
+}
+
+/** Whether an entry came before, in a walk over something that changes meanwhile: by group, then topic, then partition. */
+class RepeatedEntries {
+  /** Groups and topics whose entries came. */
+  readonly #runs = new Set<string>()
+  #group = ''
+  #topicId = -1
+  #partition = -1
+  #isRepeatedRun = false
+
+  isRepeated({ group, topicId, partition }: CommittedEntry): boolean {
+    if (group !== this.#group || topicId !== this.#topicId) {
+      const run = `${topicId} ${group}`
+      this.#isRepeatedRun = this.#runs.has(run)
+      this.#runs.add(run)
+      this.#group = group
+      this.#topicId = topicId
+      this.#partition = -1
+    }
+    if (this.#isRepeatedRun || partition <= this.#partition) return true
+    this.#partition = partition
+    return false
   }
 }
 

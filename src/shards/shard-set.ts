@@ -79,7 +79,8 @@ export class ShardSet {
   readonly #states: ShardState[]
   readonly #newestSlots: Map<number, number>
   readonly #delivery = new ReplyDelivery(() => this.links())
-  readonly #settler: SettlerThread
+  /** The thread that alone changes manifests. */
+  readonly settler: SettlerThread
   readonly #settledHooks: ((shard: number, job: number, sequence: number) => void)[] = []
   #isTurnDue = false
   #isStopping = false
@@ -91,13 +92,13 @@ export class ShardSet {
     this.placementEpoch = options.placementEpoch
     this.#newestSlots = new Map(options.newestSlots)
     this.#states = Array.from({ length: options.shardCount }, newShardState)
-    this.#settler = new SettlerThread({
+    this.settler = new SettlerThread({
       ...options,
       listener: settlerListener({
         linkOf: shard => this.#state(shard).link,
         tell: (shard, make) => this.tell(shard, make),
         onSettled: (shard, sequence) => {
-          for (const hook of this.#settledHooks) hook(shard, this.#settler.settleJobs(shard), sequence)
+          for (const hook of this.#settledHooks) hook(shard, this.settler.settleJobs(shard), sequence)
         }
       }),
       placeOf: shard => this.#placeOf(shard),
@@ -211,7 +212,7 @@ export class ShardSet {
   async stop(): Promise<void> {
     this.#isStopping = true
     for (const state of this.#states) if (state.restartTimer !== null) clearTimeout(state.restartTimer)
-    await this.#settler.stop()
+    await this.settler.stop()
     await Promise.all(
       this.#states.map(async state => {
         const { link } = state
@@ -238,11 +239,6 @@ export class ShardSet {
   /** Has everything settled that was written so far, on every shard that is up. @fails DISK_FULL, OVERLOADED */
   settleAll(): Promise<void> {
     return this.broadcast(link => link.control(id => ({ kind: 'settle-all', id })))
-  }
-
-  /** The thread that alone changes manifests. */
-  get settler(): SettlerThread {
-    return this.#settler
   }
 
   /** Counters of all shards that run, by shard. */
@@ -282,7 +278,7 @@ export class ShardSet {
           if (event.kind !== 'recovered') return this.#handleEvent(shard, event)
           logger.info({ shard, ...event.report }, 'shard recovered its log')
           if (event.report.cutGroups + event.report.quarantinedRuns > 0) this.#options.onCut(shard)
-          this.#settler.admit(shard)
+          this.settler.admit(shard)
           state.isRecovered = true
           this.#openTopics(state, link).then(resolve, reject)
         },
@@ -329,14 +325,14 @@ export class ShardSet {
         this.#state(shard).link?.startWriter()
         break
       case 'slots-wanted':
-        this.#settler.fill(shard, this.#options.directoryOf(shard), event.files)
+        this.settler.fill(shard, this.#options.directoryOf(shard), event.files)
         break
       case 'fetch-wanted':
       case 'copies-used':
         this.#options.onColdEvent(shard, event)
         break
       case 'settle-wanted':
-        this.#settler.settle(shard, event.wish)
+        this.settler.settle(shard, event.wish)
         break
     }
   }
@@ -382,7 +378,7 @@ export class ShardSet {
   #restartLater(shard: number, waitMs: number): void {
     this.#state(shard).restartTimer = setTimeout(() => {
       // The settler's jobs for the dead incarnation end first: two must never write one file.
-      void this.#settler
+      void this.settler
         .cancel(shard)
         .then(() => (this.#isStopping ? undefined : this.#spawn(shard)))
         .catch((error: unknown) => this.#options.logger.error({ shard, err: error }, 'shard did not start'))

@@ -113,6 +113,25 @@ onBothEngines('the page of metrics', async (t, api) => {
     assert.equal(valueOf(await scrape(api), 'es_compaction_runs_total', labels), 1, 'a pass that drops nothing is none')
   })
 
+  await t.test('tells what a group committed, and how far it is behind', async () => {
+    await api.createTopic('read', 2)
+    await api.produce(
+      'read',
+      [0, 0, 0, 1].map(partition => ({ partition, value: 'v' }))
+    )
+    const commit = { topic: 'read', partition: 0, offset: 1 }
+    assert.equal((await api.post('/groups/readers/commit', commit)).status, 204)
+    const page = await scrape(api)
+    const labels = { group: 'readers', topic: 'read', partition: '0' }
+    assert.equal(valueOf(page, 'es_group_committed_offset', labels), 1)
+    assert.equal(valueOf(page, 'es_group_lag', labels), 2)
+    assert.equal(page.get('es_group_lag')?.samples.length, 1)
+    assert.equal(valueOf(page, 'millrace_consumer_groups'), 1)
+    assert.equal(valueOf(page, 'millrace_consumer_group_offsets'), 1)
+    assert.equal((await api.call('DELETE', '/topics/read')).status, 200)
+    assert.deepEqual((await scrape(api)).get('es_group_lag')?.samples, [])
+  })
+
   await t.test('forgets a topic that is deleted', async () => {
     await api.createTopic('deleted', 3)
     assert.equal(valueOf(await scrape(api), 'es_partition_end_offset', { topic: 'deleted', partition: '2' }), 0)

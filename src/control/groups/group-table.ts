@@ -172,9 +172,13 @@ export class GroupTable {
     }
   }
 
-  /** All of it, for metrics. What changes while it is walked is in it as it was or as it is, once. */
-  *committedEntries(): Generator<CommittedEntry> {
+  /**
+   * All of it, for metrics. @param owner of whose groups alone; null: of all. What changes while it is walked is in it as
+   * it was or as it is, once; what is new may be missing.
+   */
+  *committedEntries(owner: string | null = null): Generator<CommittedEntry> {
     for (const { name: group, owner: ownerKeyId, topics } of this.#byName.values()) {
+      if (owner !== null && owner !== ownerKeyId) continue
       for (const [topicId, offsets] of topics) {
         // Copied: a commit in between moves entries.
         for (const [partition, offset] of [...offsets.entries()])

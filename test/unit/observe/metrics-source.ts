@@ -81,5 +81,6 @@ export class FakeSources implements MetricsSources {
   readonly trafficOf = (): TopicTraffic | null => this.traffic
   readonly compactedOf = (topic: Topic, partition: number): CompactedFigures | null =>
     this.compacted.get(`${topic.name}/${partition}`) ?? null
-  readonly committed = (): Iterable<CommittedEntry> => this.committedEntries
+  readonly committed = (owner: string | null): Iterable<CommittedEntry> =>
+    this.committedEntries.filter(({ ownerKeyId }) => owner === null || owner === ownerKeyId)
 }

@@ -1,6 +1,7 @@
 /** The page of metrics: who sees what, how old its numbers may be, and what it does to everybody else. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import type { CommittedEntry } from '../../../src/model/metrics.ts'
 import { toTopicId } from '../../../src/model/ids.ts'
 import { limits } from '../../../src/model/limits.ts'
 import type { Principal } from '../../../src/model/principal.ts'
@@ -77,10 +78,10 @@ describe('lag', () => {
 
   it('is the distance to the end, and never below 0', async () => {
     const sources = new FakeSources([topic])
-    sources.committedEntries = [entry, { ...entry, partition: 0, offset: 7n }]
+    sources.committedEntries = [{ ...entry, partition: 0, offset: 7n }, entry]
     const page = await pageOf(sources)
-    assert.deepEqual(samplesOf(page, 'es_group_lag'), ['g t 1 2', 'g t 0 0'])
-    assert.deepEqual(samplesOf(page, 'es_group_committed_offset'), ['g t 1 0', 'g t 0 7'])
+    assert.deepEqual(samplesOf(page, 'es_group_lag'), ['g t 0 0', 'g t 1 2'])
+    assert.deepEqual(samplesOf(page, 'es_group_committed_offset'), ['g t 0 7', 'g t 1 0'])
   })
 
   it('is not told of partitions and topics that are not there any more', async () => {
@@ -91,6 +92,15 @@ describe('lag', () => {
     ]
     const page = await pageOf(sources)
     assert.deepEqual([samplesOf(page, 'es_group_lag'), samplesOf(page, 'es_group_committed_offset')], [[], []])
+  })
+
+  it('is told once of an entry that comes twice, because groups commit while they are walked', async () => {
+    const other = topicOf(2, 'u', 2)
+    const sources = new FakeSources([topic, other])
+    const at = (partition: number, topicId = topic.id): CommittedEntry => ({ ...entry, topicId, partition })
+    // Partition 0 was put before 1, which moved; the group was made anew while others were walked.
+    sources.committedEntries = [at(1), at(1), at(0, other.id), at(0), at(1), { ...at(0), group: 'h' }]
+    assert.deepEqual(samplesOf(await pageOf(sources), 'es_group_committed_offset'), ['g t 1 0', 'g u 0 0', 'h t 0 0'])
   })
 
   it('is exact beyond 2^53', async () => {
@@ -198,7 +208,7 @@ describe('numbers', () => {
     const sources = new FakeSources([topic])
     const entry = { ownerKeyId: 'k', topicId: topic.id, offset: 1n }
     sources.committedEntries = Array.from({ length: 100_000 }, (_, i) => {
-      return { ...entry, group: `group-${i % 10}`, partition: Math.floor(i / 10) }
+      return { ...entry, group: `group-${Math.floor(i / 10_000)}`, partition: i % 10_000 }
     })
     const metrics = new Metrics(sources)
     let turns = 0
@@ -214,5 +224,18 @@ describe('numbers', () => {
     assert.ok(lines > 260_000, String(lines))
     assert.ok(turns > lines / 2500, `${turns} turns for ${lines} lines`)
     for (const piece of pieces) assert.ok(piece.length < 512 * 1024)
+  })
+
+  it('of offsets beyond the limit of a page are left out', async () => {
+    const topics = Array.from({ length: 21 }, (_, i) => topicOf(i + 1, `t${i}`, 10_000))
+    const sources = new FakeSources(topics)
+    sources.committedEntries = topics.flatMap(({ id, partitionCount }) =>
+      Array.from({ length: partitionCount }, (_, partition) => {
+        return { group: 'g', ownerKeyId: 'k', topicId: id, partition, offset: 0n }
+      })
+    )
+    const text = await textOf(new Metrics(sources))
+    const told = text.match(/^es_group_lag\{/gm)?.length
+    assert.equal(told, limits.scrapedOffsetsMax)
   })
 })
