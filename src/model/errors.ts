@@ -210,7 +210,7 @@ export const errorTable = {
     409,
     'bad request',
     "group '{group}' has {count} member(s): it can be deleted once they have left, or were silent for --coord-member-timeout",
-    { kafka: 68, retry: 'same' }
+    { kafka: 68 }
   ),
   GROUPS_TOO_MANY: spec(
     406,

@@ -34,6 +34,7 @@ test('the word that opens an ES01 message says the same as the HTTP status', () 
     403: ['forbidden'],
     404: ['not found'],
     405: ['bad request'],
+    408: ['bad request'],
     409: ['bad request'],
     410: ['unavailable'],
     413: ['bad request'],
