@@ -3,9 +3,12 @@
  * SIGTERM every one; and always which groups there are.
  */
 import assert from 'node:assert/strict'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { describe, it } from 'node:test'
 import { spawnBroker, waitFor, type SpawnedBroker, type Variant } from '../support/broker.ts'
 import { isLong, seed } from '../support/crash-run.ts'
+import { flipIn } from '../support/flip-bytes.ts'
 import { HttpApi, parse } from '../support/http-api.ts'
 import { diceOf, replayLine } from '../support/log-random.ts'
 import { temporaryDirectory } from '../support/temporary-directory.ts'
@@ -154,4 +157,48 @@ describe('commits of consumer groups', () => {
     const { groups } = parse<{ groups: { group: string }[] }>(await new HttpApi(next.url).get('/groups'))
     assert.deepEqual(groups.map(({ group }) => group).sort(), names.sort())
   })
+
+  it('go back to the end of a log that a start had to cut, with a line in the log', async t => {
+    const variant = { engine: 'uws', shards: 1 } as const
+    const broker = await spawnBroker(t, { variant })
+    const api = new HttpApi(broker.url)
+    await api.createTopic('orders', 2)
+    for (const value of ['first', 'second', 'to be torn']) await api.produce('orders', [{ value, partition: 1 }])
+    for (const [group, offset] of [
+      ['done', 3],
+      ['behind', 1]
+    ] as const)
+      assert.equal((await api.post(`/groups/${group}/commit`, { topic: 'orders', partition: 1, offset })).status, 204)
+    await waitFor('the commits are stored', () => storedOffsets(broker.dataDir) === 2)
+    await broker.kill('SIGKILL')
+    // As if the last write had not reached the disk whole: nothing behind it says that it was synced.
+    flipIn(join(broker.dataDir, 'journal', '000'), 'to be torn')
+
+    const next = await spawnBroker(t, { dataDir: broker.dataDir, variant })
+    const after = new HttpApi(next.url)
+    assert.deepEqual(await after.ends('orders'), [0, 2])
+    assert.equal((await after.get('/groups/done/offsets')).text, '{"offsets":{"orders":{"1":2}}}')
+    assert.equal((await after.get('/groups/behind/offsets')).text, '{"offsets":{"orders":{"1":1}}}')
+    const line = await next.waitForLog(({ msg }) => String(msg).startsWith('a committed offset was beyond the end'))
+    const { group, topic, partition, committed, latest } = line
+    assert.deepEqual([group, topic, partition, committed, latest], ['done', 'orders', 1, '3', 2])
+    await after.produce('orders', [{ value: 'in its place', partition: 1 }])
+    const read = parse<{ records: { value: string }[] }>(
+      await after.get('/groups/done/consume?topic=orders&partition=1')
+    )
+    assert.deepEqual(
+      read.records.map(({ value }) => value),
+      ['in its place']
+    )
+  })
 })
+
+/** Rows of committed offsets that a running broker has stored by now. */
+function storedOffsets(dataDir: string): number {
+  const store = new DatabaseSync(join(dataDir, 'store.db'), { readOnly: true })
+  try {
+    return Number(store.prepare('SELECT count(*) AS count FROM group_offsets').get()?.['count'])
+  } finally {
+    store.close()
+  }
+}

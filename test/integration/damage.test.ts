@@ -1,10 +1,10 @@
 /** Bytes that rotted on disk are never served, the rest is, and the caller is told where to go on (durability R2). */
 import assert from 'node:assert/strict'
-import { readFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { silentLogger } from '../../src/base/logger.ts'
 import { startBroker } from '../support/broker.ts'
+import { flipIn } from '../support/flip-bytes.ts'
 import { openClient } from '../support/es01-session.ts'
 import { HttpApi, parseError } from '../support/http-api.ts'
 import { temporaryDirectory } from '../support/temporary-directory.ts'
@@ -55,17 +55,3 @@ test('a record whose bytes changed on disk', async t => {
     assert.deepEqual(await api.produce('rotten', [{ value: 'after', partition: 1 }]), [{ partition: 1, offset: 3 }])
   })
 })
-
-/** Flips one bit in the middle of that text, wherever it stands in the files of a folder. */
-function flipIn(folder: string, text: string): void {
-  for (const name of readdirSync(folder)) {
-    const path = join(folder, name)
-    const bytes = readFileSync(path)
-    const at = bytes.indexOf(text)
-    if (at < 0) continue
-    bytes.writeUInt8(bytes.readUInt8(at + 3) ^ 0x10, at + 3)
-    writeFileSync(path, bytes)
-    return
-  }
-  assert.fail(`'${text}' stands in no file of ${folder}`)
-}
