@@ -26,7 +26,7 @@ const flags =
 const ids = [...facts.split(' '), ...decisions.map(number => `D${number}`), ...flags.split(' ')]
 
 /** Rows whose tests, or some of them, are still to be written. Lowered with each, and gone at 0. */
-const PENDING = 22
+const PENDING = 5
 /** Of the schema registry, which is still to be built. */
 const LATER = ['D7', 'D8']
 

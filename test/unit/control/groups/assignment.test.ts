@@ -206,6 +206,45 @@ describe('the assignment of partitions', () => {
   })
 })
 
+describe('the steps that the specification names', () => {
+  it('come out as the table of the specification says', () => {
+    const group = new Group({ orders: 4, billing: 1 })
+    group.join('a', 'orders')
+    assert.deepEqual(group.sizes(), [4])
+    const first = group.of('a')
+    group.join('b', 'orders')
+    assert.deepEqual(group.sizes(), [2, 2])
+    assert.ok(
+      group.of('a').every(partition => first.includes(partition)),
+      'a keeps two of its own'
+    )
+    const before = group.assigned
+    group.join('c', 'orders')
+    assert.deepEqual(group.sizes().toSorted(), [1, 1, 2], 'a late joiner gets its share')
+    assert.equal(movesOf(group, before).length, 1)
+    const [ofA, ofC] = [group.of('a'), group.of('c')]
+    group.leave('b')
+    assert.deepEqual(group.sizes(), [2, 2])
+    assert.ok(ofA.every(partition => group.of('a').includes(partition)))
+    assert.ok(ofC.every(partition => group.of('c').includes(partition)))
+  })
+
+  it('leave nobody with more than one too many, and none without an owner, where topics are fewer or differ', () => {
+    const six = new Group({ t: 6 })
+    for (const id of ['a', 'b']) six.join(id, 't')
+    const before = six.assigned
+    six.join('c', 't')
+    assert.deepEqual([six.sizes(), movesOf(six, before).length], [[2, 2, 2], 2])
+    const two = new Group({ t: 2 })
+    for (const id of ['a', 'b', 'c']) two.join(id, 't')
+    assert.deepEqual(two.sizes().toSorted(), [0, 1, 1])
+    const different = new Group({ t1: 4, t2: 1 })
+    different.join('a', 't1')
+    different.join('b', 't2')
+    assert.deepEqual(different.sizes(), [4, 1], 'nobody else may read t1')
+  })
+})
+
 /** Whether one move, taken back, would leave an assignment that is as even. */
 function canGoBack(group: Group, [partition, from, to]: [string, string, string]): boolean {
   const other = new Group(Object.fromEntries(group.topics))
