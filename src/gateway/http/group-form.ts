@@ -1,36 +1,14 @@
 /** The bodies of group requests: JSON types checked here, meaning by the broker. Pure; main thread. */
-import { BrokerError } from '../../model/errors.ts'
 import type { GroupOffset, JoinRequest, ResetRequest, ResetTarget, TopicPartition } from '../../model/groups.ts'
 import type { ExactJson } from '../../wire/json/exact-json.ts'
+import { fault, fieldsOf, requireWhole, U32_MAX, U64_MAX, type Fields } from './form.ts'
 
-const U32_MAX = 0xffff_ffffn
-const U64_MAX = 0xffff_ffff_ffff_ffffn
 const I64_MIN = -(2n ** 63n)
-
-type Fields = { [field: string]: ExactJson }
-
-function fault(field: string, problem: string): BrokerError {
-  return new BrokerError('FIELD_INVALID', { field, problem })
-}
-
-function fieldsOf(value: ExactJson, field: string): Fields {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw fault(field, 'must be an object')
-  return value
-}
 
 function textOf(fields: Fields, name: string): string {
   const value = fields[name] ?? null
   if (value === null) throw fault(name, 'is missing')
   if (typeof value !== 'string') throw fault(name, 'must be a string')
-  return value
-}
-
-/** A whole number of that range. */
-function wholeOf(fields: Fields, name: string, max: bigint): bigint {
-  const value = fields[name] ?? null
-  if (value === null) throw fault(name, 'is missing')
-  if (typeof value !== 'bigint' || value < 0n || value > max)
-    throw fault(name, `must be a whole number from 0 to ${max}`)
   return value
 }
 
@@ -47,8 +25,8 @@ export interface CommitForm {
 /** The body of `POST /groups/:group/commit`. @throws BrokerError FIELD_INVALID */
 export function readCommit(body: ExactJson): CommitForm {
   const fields = fieldsOf(body, 'body')
-  const place = { topic: textOf(fields, 'topic'), partition: Number(wholeOf(fields, 'partition', U32_MAX)) }
-  return { place, offset: narrow(wholeOf(fields, 'offset', U64_MAX)) }
+  const place = { topic: textOf(fields, 'topic'), partition: Number(requireWhole(fields, 'partition', U32_MAX)) }
+  return { place, offset: narrow(requireWhole(fields, 'offset', U64_MAX)) }
 }
 
 /** The body of `POST /groups/:group/join`. @throws BrokerError FIELD_INVALID */
@@ -74,7 +52,7 @@ export interface HeartbeatForm {
 /** The body of `POST /groups/:group/heartbeat`. @throws BrokerError FIELD_INVALID */
 export function readHeartbeat(body: ExactJson): HeartbeatForm {
   const fields = fieldsOf(body, 'body')
-  return { memberId: textOf(fields, 'member_id'), generation: narrow(wholeOf(fields, 'generation', U64_MAX)) }
+  return { memberId: textOf(fields, 'member_id'), generation: narrow(requireWhole(fields, 'generation', U64_MAX)) }
 }
 
 /** The body of `POST /groups/:group/leave`. @throws BrokerError FIELD_INVALID */
@@ -87,7 +65,7 @@ export function readReset(body: ExactJson): ResetRequest {
   const fields = fieldsOf(body, 'body')
   const topic = textOf(fields, 'topic')
   const isWhole = (fields['partition'] ?? null) === null
-  const partition = isWhole ? null : Number(wholeOf(fields, 'partition', U32_MAX))
+  const partition = isWhole ? null : Number(requireWhole(fields, 'partition', U32_MAX))
   return { topic, partition, to: targetOf(fields['to'] ?? null) }
 }
 
