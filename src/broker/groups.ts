@@ -91,7 +91,7 @@ export class Groups implements GroupUseCases {
     checkTopicCount(topics.length)
     for (const topic of topics) this.#topicNamed(topic)
     // A group that is there is asked when it is used; one that would be new must not be made in vain.
-    if (table.withName(name) === undefined) coordinator.check(null, who, { memberId, kind: 'http' })
+    if (table.withName(name) === undefined) coordinator.check(null, who, { memberId, kind: 'http', topics })
     return this.#claim(who, name, group => {
       const nowMs = clock.monotonicMs()
       const { member, generation } = coordinator.join(group, who, { memberId, kind: 'http', topics, nowMs })

@@ -51,23 +51,25 @@ export class Coordinator {
   }
 
   /**
-   * Whether a member may join. @param group null: one that would be new.
+   * Whether a member may join, or a member that is there subscribe to other topics. @param group null: one that would be new.
    * @throws BrokerError GROUP_KIND, MEMBER_OWNED, MEMBERS_TOO_MANY, OVERLOADED
    */
-  check(group: Group | null, actor: Actor, joining: Pick<Joining, 'memberId' | 'kind'>): void {
+  check(group: Group | null, actor: Actor, joining: Pick<Joining, 'memberId' | 'kind' | 'topics'>): void {
     const membership = group === null ? undefined : this.membershipOf(group)
-    const { memberId, kind } = joining
+    const { memberId, kind, topics } = joining
+    let isMember = false
     if (group !== null && membership !== undefined) {
       refuseOtherKind(group, membership, kind)
       const member = membership.withId(memberId)
       refuseOtherKey(group, member, actor)
-      if (member !== undefined) return
-      if (membership.memberCount >= limits.groupMembersMax) {
+      if (membership.isAsBefore(memberId, topics)) return
+      isMember = member !== undefined
+      if (!isMember && membership.memberCount >= limits.groupMembersMax) {
         throw new BrokerError('MEMBERS_TOO_MANY', { group: group.name, limit: limits.groupMembersMax })
       }
     }
     const { membersTotalMax, assignedPartitionsMax } = limits
-    if (this.#members >= membersTotalMax) {
+    if (!isMember && this.#members >= membersTotalMax) {
       throw new BrokerError('OVERLOADED', { what: 'the number of members of all groups', limit: membersTotalMax })
     }
     if (this.#assigned >= assignedPartitionsMax) {

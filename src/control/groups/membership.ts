@@ -77,6 +77,12 @@ export class Membership {
     return this.#members.get(id)
   }
 
+  /** True if that is a member with these topics: to join again changes nothing. */
+  isAsBefore(id: string, topics: readonly string[]): boolean {
+    const member = this.#members.get(id)
+    return member !== undefined && textOf(topics.toSorted()) === textOf(member.topics)
+  }
+
   members(): Iterable<Member> {
     return this.#members.values()
   }
@@ -92,7 +98,7 @@ export class Membership {
     const known = this.#members.get(memberId)
     if (known !== undefined) {
       known.lastSeenMs = nowMs
-      if (textOf(topics.toSorted()) === textOf(known.topics)) return known
+      if (this.isAsBefore(memberId, topics)) return known
       this.#unsubscribe(known)
       known.topics = this.#subscribe(topics.toSorted())
       this.#rebalance(countOf)

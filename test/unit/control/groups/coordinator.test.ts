@@ -109,10 +109,22 @@ describe('the members of a group', () => {
     const { coordinator, table } = stage(200_000)
     for (let assigned = 0; assigned < limits.assignedPartitionsMax; assigned += 200_000)
       coordinator.join(table.add(`g${assigned}`, 'key'), key, joining('m'))
-    assert.throws(() => coordinator.join(table.add('more', 'key'), key, joining('m')), {
-      code: 'OVERLOADED',
-      message: /partitions.*10000000/
-    })
+    const refusal = { code: 'OVERLOADED', message: /partitions.*10000000/ }
+    assert.throws(() => coordinator.join(table.add('more', 'key'), key, joining('m')), refusal)
+  })
+
+  it('that join with few partitions cannot have more than that by subscribing to others later', () => {
+    const { table } = stage()
+    const coordinator = new Coordinator(topic => (topic === 'large' ? 200_000 : 1))
+    const groups = Array.from({ length: 60 }, (_, i) => table.add(`g${i}`, 'key'))
+    for (const group of groups) coordinator.join(group, key, joining('m', ['small']))
+    const grow = (): void => {
+      for (const group of groups) coordinator.join(group, key, joining('m', ['large']))
+    }
+    assert.throws(grow, { code: 'OVERLOADED', message: /partitions.*10000000/ })
+    assert.equal(coordinator.memberOf(groups[59] as Group, key, 'm').member.topics[0], 'small')
+    // Who changes nothing stays.
+    for (const [i, group] of groups.entries()) coordinator.join(group, key, joining('m', [i < 50 ? 'large' : 'small']))
   })
 
   it('are assigned 10,000 partitions in less than 20 ms each time that one joins or leaves', t => {
