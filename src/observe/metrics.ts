@@ -1,9 +1,10 @@
 /**
  * The page of metrics: gathers numbers, then writes them for each caller. Main thread.
  *
- * What it costs is bounded: one gathering at a time; who asks meanwhile shares the next one, so that nobody is told
- * numbers older than the request; with very many partitions numbers serve for up to a second. Gathering and writing let
- * the event loop have a turn about every millisecond.
+ * What it costs is bounded: one gathering at a time, and none while a page is written; who asks meanwhile shares the next
+ * one, so that nobody is told numbers older than the request; with very many partitions numbers serve for up to a second.
+ * Pages are written one after the other: half of one may be tens of megabytes that no budget knows of. Gathering and
+ * writing let the event loop have a turn about every millisecond.
  */
 import type { Clock } from '../base/clock.ts'
 import { limits } from '../model/limits.ts'
@@ -49,7 +50,10 @@ export class Metrics implements MetricsPage {
   /** Numbers that serve again. */
   #gathered: Gathered | null = null
   #running: Promise<Gathered> | null = null
-  /** The gathering that begins when the running one ends. */
+  /** Ends when every page that was asked for so far is written. */
+  #written: Promise<unknown> = Promise.resolve()
+  #writing = 0
+  /** The gathering that begins when the running one ends, and the pages of those before are written. */
   #next: Promise<Gathered> | null = null
   #seconds = 0
 
@@ -64,7 +68,7 @@ export class Metrics implements MetricsPage {
     const key = who.isAdmin ? ADMINS : who.keyId
     let page = gathered.pages.get(key)
     if (page === undefined) {
-      page = this.#write(gathered, who)
+      page = this.#writeInTurn(gathered, who)
       gathered.pages.set(key, page)
       // Kept only if others will want it: the pages of many keys would add up.
       const forget = (): void => void gathered.pages.delete(key)
@@ -76,12 +80,14 @@ export class Metrics implements MetricsPage {
   #gather(): Promise<Gathered> {
     const last = this.#gathered
     if (last !== null && this.#sources.clock.monotonicMs() - last.atMs < REUSE_MS) return Promise.resolve(last)
-    if (this.#running === null) return this.#begin()
-    this.#next ??= this.#running.then(
-      () => this.#begin(),
-      () => this.#begin()
-    )
+    if (this.#running === null && this.#writing === 0) return this.#begin()
+    this.#next ??= this.#whenIdle().then(() => this.#begin())
     return this.#next
+  }
+
+  /** However it ended: those who asked hear of it. */
+  async #whenIdle(): Promise<void> {
+    while (this.#running !== null || this.#writing > 0) await Promise.allSettled([this.#running, this.#written])
   }
 
   #begin(): Promise<Gathered> {
@@ -111,6 +117,18 @@ export class Metrics implements MetricsPage {
       if (this.#gathered === gathered) this.#gathered = null
     }
     setTimeout(drop, REUSE_MS).unref()
+  }
+
+  #writeInTurn(gathered: Gathered, who: Principal): Promise<readonly Buffer[]> {
+    this.#writing++
+    const page = this.#written
+      .then(() => this.#write(gathered, who))
+      .finally(() => {
+        this.#writing--
+      })
+    // Whoever asked for it hears of what it ended with.
+    this.#written = page.catch(() => undefined)
+    return page
   }
 
   async #write({ figures }: Gathered, who: Principal): Promise<readonly Buffer[]> {

@@ -170,6 +170,28 @@ describe('numbers', () => {
     assert.equal(sources.gatherings, 2, 'the others share one')
   })
 
+  it('are not gathered while a page is written, so that no two pages are half written at a time', async () => {
+    const topic = topicOf(1, 't', 1)
+    const sources = new FakeSources([topic])
+    let walks = 0
+    let most = 0
+    const entry = { ownerKeyId: 'key_0', topicId: topic.id, partition: 0, offset: 1n }
+    const committed = function* (): Generator<CommittedEntry> {
+      most = Math.max(most, ++walks)
+      for (let i = 0; i < 20_000; i++) yield { ...entry, group: `g${i}` }
+      walks--
+    }
+    const metrics = new Metrics(Object.assign(sources, { committed }))
+    const pages: Promise<unknown>[] = []
+    for (let i = 0; i < 20; i++) {
+      pages.push(metrics.scrape(callerOf(`key_${i % 3}`, () => true)), metrics.scrape(admin))
+      await new Promise(resolve => setImmediate(resolve))
+    }
+    await Promise.all(pages)
+    assert.equal(most, 1)
+    assert.ok(sources.gatherings < 10, `${sources.gatherings} gatherings`)
+  })
+
   it('are gathered anew for each request while there are few partitions', async () => {
     const sources = new FakeSources([topicOf(1, 't', limits.freshPartitionsMax)])
     const metrics = new Metrics(sources)
