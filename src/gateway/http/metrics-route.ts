@@ -14,8 +14,9 @@ class MetricsExchange implements ReplyWatcher {
   }
 
   send(page: readonly Buffer[]): void {
-    const { reply, services } = this.#exchange
+    const { reply, services, who } = this.#exchange
     if (reply.isClosed) return
+    if (who.isRevoked) throw new BrokerError('KEY_REVOKED')
     const bytes = page.reduce((sum, piece) => sum + piece.length, 0)
     if (!services.replyBudget.tryReserve(bytes)) {
       throw new BrokerError('OVERLOADED', { what: 'the memory for answers', limit: '--reply-memory-bytes' })

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { TestContext } from 'node:test'
-import { assertError, one, RawConnection, startGateway, waitFor } from './http-harness.ts'
+import { assertError, metrics, one, RawConnection, startGateway, waitFor } from './http-harness.ts'
 import type { EngineName, Fixture } from './http-harness.ts'
 
 /** A gateway that asks for keys, with a topic `t` and a key for it whose secret is `good`. */
@@ -164,6 +164,25 @@ export function accessCases(engine: EngineName): void {
     await waitFor(() => broker.beforeDescribe === null, 'the question to be asked')
     key.isRevoked = true
     resolve()
+    assertError(await answer, 401, 'KEY_REVOKED', /^key revoked$/)
+  })
+
+  test('a page of metrics is not told to a key that was revoked while it was made', async t => {
+    const { promise, resolve } = Promise.withResolvers<readonly Buffer[]>()
+    let isAsked = false
+    const page = {
+      contentType: metrics.contentType,
+      scrape: () => {
+        isAsked = true
+        return promise
+      }
+    }
+    const { send, broker } = await startGateway(t, engine, { settings: { auth: 'required' }, metrics: page })
+    const key = broker.keys.add('soon', 't')
+    const answer = send('GET', '/metrics', undefined, { authorization: 'Bearer soon' })
+    await waitFor(() => isAsked, 'the page to be asked for')
+    key.isRevoked = true
+    resolve([Buffer.from('everything')])
     assertError(await answer, 401, 'KEY_REVOKED', /^key revoked$/)
   })
 
