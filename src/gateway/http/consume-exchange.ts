@@ -68,6 +68,8 @@ class ConsumeExchange implements ReadCaller, ReplyWatcher, Waiter {
   #reservedBytes = 0
   /** The broker has the read and has not finished its answer. */
   #isWithBroker = false
+  /** The refusal is sent: what still comes of the answer is dropped, and must not cut it off. */
+  #isRefused = false
 
   constructor(exchange: Exchange, read: ReadRequest) {
     this.#exchange = exchange
@@ -95,32 +97,41 @@ class ConsumeExchange implements ReadCaller, ReplyWatcher, Waiter {
   }
 
   onReadChunk(bytes: Buffer, start: number, end: number, totalBytes: number, isLast: boolean): void {
-    const { reply, services, who } = this.#exchange
     if (isLast) this.#isWithBroker = false
     try {
-      if (who.isRevoked) throw new BrokerError('KEY_REVOKED')
-      if (!reply.isClosed && !reply.isAnswered) {
-        const moreBytes = totalBytes - this.#reservedBytes
-        // One record larger than max_bytes is sent all the same; it is charged if there is room, and goes if not.
-        if (moreBytes > 0 && services.replyBudget.tryReserve(moreBytes)) this.#reservedBytes += moreBytes
-        reply.begin({ status: 200, contentType: JSON_TYPE }, totalBytes)
-      }
-      reply.chunk(bytes, start, end)
+      if (!this.#isRefused) this.#passOn(bytes, start, end, totalBytes)
     } catch (error) {
+      this.#isRefused = true
       this.#exchange.refuse(error)
     }
     if (isLast) this.#releaseIfDone()
   }
 
+  #passOn(bytes: Buffer, start: number, end: number, totalBytes: number): void {
+    const { reply, services, who } = this.#exchange
+    if (who.isRevoked) throw new BrokerError('KEY_REVOKED')
+    if (!reply.isClosed && !reply.isAnswered) {
+      const moreBytes = totalBytes - this.#reservedBytes
+      // One record larger than max_bytes is sent all the same; it is charged if there is room, and goes if not.
+      if (moreBytes > 0 && services.replyBudget.tryReserve(moreBytes)) this.#reservedBytes += moreBytes
+      reply.begin({ status: 200, contentType: JSON_TYPE }, totalBytes)
+    }
+    reply.chunk(bytes, start, end)
+  }
+
   onReadFailed(error: BrokerError): void {
-    const { reply, services } = this.#exchange
     this.#isWithBroker = false
+    if (!this.#isRefused) this.#breakOff(error)
+    this.#releaseIfDone()
+  }
+
+  #breakOff(error: BrokerError): void {
+    const { reply, services } = this.#exchange
     if (reply.isAnswered && !reply.isClosed) {
       const { topic, partition } = this.#read
       services.logger.warn({ topic, partition, code: error.code }, 'an answer broke off: its connection is cut')
       reply.abort()
     } else this.#exchange.refuse(error)
-    this.#releaseIfDone()
   }
 
   onReplyClosed(): void {

@@ -112,16 +112,17 @@ export function accessCases(engine: EngineName): void {
   })
 
   test('no record of a read leaves once its key is revoked, though it was asked for before', async t => {
-    const { send, broker, replyBudget } = await startGuarded(t, engine)
+    const { send, broker, gateway, replyBudget } = await startGuarded(t, engine)
     const key = broker.keys.add('soon', 't')
     const headers = { authorization: 'Bearer soon' }
-    await send('POST', '/topics/t/produce', one, headers)
+    broker.cannedAnswer = { bytes: Buffer.alloc(1000), chunkBytes: 400 }
     broker.holdsAnswers = true
     const read = send('GET', '/topics/t/consume?partition=0&offset=0', undefined, headers)
     await waitFor(() => broker.heldAnswerCount === 1, 'the read to be in progress')
     key.isRevoked = true
     broker.flush()
     assertError(await read, 401, 'KEY_REVOKED', /^key revoked$/)
+    assert.equal(gateway.probe.refusals.get('KEY_REVOKED'), 1, 'one refusal, of however many pieces the answer has')
     await waitFor(() => replyBudget.usedBytes === 0, 'the reply bytes to be given back')
   })
 
