@@ -60,7 +60,7 @@ export class Groups implements GroupUseCases {
     const topic = this.#readableTopic(who, place.topic)
     checkPartition(topic, place.partition)
     checkGroupName(name)
-    await this.#claim(who, name, group => {
+    await this.#claim(who, name, 1, group => {
       this.#refuseGone(topic)
       this.#parts.table.commit(group, topic.id, place.partition, offset)
     })
@@ -92,7 +92,7 @@ export class Groups implements GroupUseCases {
     for (const topic of topics) this.#topicNamed(topic)
     // A group that is there is asked when it is used; one that would be new must not be made in vain.
     if (table.withName(name) === undefined) coordinator.check(null, who, { memberId, kind: 'http', topics })
-    return this.#claim(who, name, group => {
+    return this.#claim(who, name, 0, group => {
       const nowMs = clock.monotonicMs()
       const { member, generation } = coordinator.join(group, who, { memberId, kind: 'http', topics, nowMs })
       return { memberId, generation, assignment: member.assignment }
@@ -169,7 +169,7 @@ export class Groups implements GroupUseCases {
     this.#ownGroup(who, name)
     const timestampMs = typeof to === 'string' ? null : storedTimeOf(to.timestampMs)
     const places = await engine.offsetsAt(topic, partition, timestampMs)
-    return this.#claim(who, name, group => {
+    return this.#claim(who, name, places.length, group => {
       this.#refuseGone(topic)
       table.checkRoom(group, places.filter(place => table.offsetOf(group, topic.id, place.partition) === null).length)
       for (const { partition: id, earliest, latest, found } of places) {
@@ -241,14 +241,16 @@ export class Groups implements GroupUseCases {
 
   /**
    * Uses the group of that name, made if there is none: durable, and the caller's. Nothing comes between the making and
-   * the use. @fails GROUP_OWNED, GROUPS_TOO_MANY; what `use` throws
+   * the use. @param entries that it is to have of a group that would be new: without room for them none is made.
+   * @fails GROUP_OWNED, GROUPS_TOO_MANY, GROUP_OFFSETS_TOO_MANY; what `use` throws
    */
-  async #claim<T>(who: Principal, name: string, use: (group: Group) => T): Promise<T> {
+  async #claim<T>(who: Principal, name: string, entries: number, use: (group: Group) => T): Promise<T> {
     const { table, store } = this.#parts
     for (let busy = this.#busy.get(name); busy !== undefined; busy = this.#busy.get(name)) await ended(busy)
     // From here to the change nothing else runs.
     const known = this.#ownGroup(who, name)
     if (known !== undefined) return use(known)
+    table.checkRoom({ name, offsetCount: 0 }, entries)
     const group = table.add(name, who.keyId)
     const { number, owner } = group
     const adding = store.commit([{ kind: 'group-added', group: { number, name, owner } }]).then(

@@ -188,7 +188,7 @@ export class GroupTable {
   }
 
   /** Whether so many more entries may be. @throws BrokerError GROUP_OFFSETS_TOO_MANY */
-  checkRoom({ name, offsetCount }: Group, count: number): void {
+  checkRoom({ name, offsetCount }: Pick<Group, 'name' | 'offsetCount'>, count: number): void {
     const { groupOffsetsMax, groupOffsetsTotalMax } = limits
     if (offsetCount + count > groupOffsetsMax) {
       throw new BrokerError('GROUP_OFFSETS_TOO_MANY', {

@@ -188,6 +188,21 @@ describe('a group', () => {
     )
   })
 
+  it('is not made in vain by a commit or a reset for whose offsets there is no room', async () => {
+    const { groups, table, orders, commits } = stage()
+    for (let group = 0; table.offsetCount < limits.groupOffsetsTotalMax; group++) {
+      const full = table.add(`full-${group}`, 'key_theirs')
+      for (let partition = 0; partition < limits.groupOffsetsMax; partition++)
+        table.commit(full, orders.id, partition, 1)
+    }
+    const refusal = { code: 'GROUP_OFFSETS_TOO_MANY' }
+    await assert.rejects(groups.commit(mine, 'g', place, 5), refusal)
+    await assert.rejects(groups.reset(mine, 'g', { topic: 'orders', partition: null, to: 'latest' }), refusal)
+    assert.equal(table.withName('g'), undefined)
+    assert.deepEqual(commits, [])
+    assert.equal((await groups.join(mine, 'g', join)).generation, 1, 'members need none')
+  })
+
   it('cannot be removed while it has members', async () => {
     const { groups } = stage()
     await groups.join(mine, 'g', join)
