@@ -18,11 +18,23 @@ export function fieldsOf(value: ExactJson, field: string): Fields {
   return value
 }
 
+/** A text that is required. @param path of the fields, with a dot at its end. @throws BrokerError FIELD_INVALID */
+export function requireText(fields: Fields, name: string, path = ''): string {
+  const value = fields[name] ?? null
+  if (value === null) throw fault(path + name, 'is missing')
+  if (typeof value !== 'string') throw fault(path + name, 'must be a string')
+  return value
+}
+
 /** A whole number from 0 that is required. @throws BrokerError FIELD_INVALID */
-export function requireWhole(fields: Fields, field: string, max: bigint): bigint {
-  // A name such as `constructor` is a field only if the body has it.
-  const value = Object.hasOwn(fields, field) ? fields[field] : undefined
-  if (value === undefined) throw fault(field, 'is missing')
+export function requireWhole(fields: Fields, name: string, max: bigint): bigint {
+  const value = fields[name] ?? null
+  if (value === null) throw fault(name, 'is missing')
   if (typeof value === 'bigint' && value >= 0n && value <= max) return value
-  throw fault(field, `must be a whole number from 0 to ${max}`)
+  throw fault(name, `must be a whole number from 0 to ${max}`)
+}
+
+/** A number where that is exact (D25). */
+export function narrow(value: bigint): number | bigint {
+  return value <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(value) : value
 }

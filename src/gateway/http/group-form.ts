@@ -1,21 +1,9 @@
 /** The bodies of group requests: JSON types checked here, meaning by the broker. Pure; main thread. */
 import type { GroupOffset, JoinRequest, ResetRequest, ResetTarget, TopicPartition } from '../../model/groups.ts'
 import type { ExactJson } from '../../wire/json/exact-json.ts'
-import { fault, fieldsOf, requireWhole, U32_MAX, U64_MAX, type Fields } from './form.ts'
+import { fault, fieldsOf, narrow, requireText, requireWhole, U32_MAX, U64_MAX } from './form.ts'
 
 const I64_MIN = -(2n ** 63n)
-
-function textOf(fields: Fields, name: string): string {
-  const value = fields[name] ?? null
-  if (value === null) throw fault(name, 'is missing')
-  if (typeof value !== 'string') throw fault(name, 'must be a string')
-  return value
-}
-
-/** A number where that is exact. */
-function narrow(value: bigint): GroupOffset {
-  return value <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(value) : value
-}
 
 export interface CommitForm {
   readonly place: TopicPartition
@@ -25,7 +13,7 @@ export interface CommitForm {
 /** The body of `POST /groups/:group/commit`. @throws BrokerError FIELD_INVALID */
 export function readCommit(body: ExactJson): CommitForm {
   const fields = fieldsOf(body, 'body')
-  const place = { topic: textOf(fields, 'topic'), partition: Number(requireWhole(fields, 'partition', U32_MAX)) }
+  const place = { topic: requireText(fields, 'topic'), partition: Number(requireWhole(fields, 'partition', U32_MAX)) }
   return { place, offset: narrow(requireWhole(fields, 'offset', U64_MAX)) }
 }
 
@@ -52,18 +40,18 @@ export interface HeartbeatForm {
 /** The body of `POST /groups/:group/heartbeat`. @throws BrokerError FIELD_INVALID */
 export function readHeartbeat(body: ExactJson): HeartbeatForm {
   const fields = fieldsOf(body, 'body')
-  return { memberId: textOf(fields, 'member_id'), generation: narrow(requireWhole(fields, 'generation', U64_MAX)) }
+  return { memberId: requireText(fields, 'member_id'), generation: narrow(requireWhole(fields, 'generation', U64_MAX)) }
 }
 
 /** The body of `POST /groups/:group/leave`. @throws BrokerError FIELD_INVALID */
 export function readLeave(body: ExactJson): string {
-  return textOf(fieldsOf(body, 'body'), 'member_id')
+  return requireText(fieldsOf(body, 'body'), 'member_id')
 }
 
 /** The body of `POST /groups/:group/reset`. @throws BrokerError FIELD_INVALID */
 export function readReset(body: ExactJson): ResetRequest {
   const fields = fieldsOf(body, 'body')
-  const topic = textOf(fields, 'topic')
+  const topic = requireText(fields, 'topic')
   const isWhole = (fields['partition'] ?? null) === null
   const partition = isWhole ? null : Number(requireWhole(fields, 'partition', U32_MAX))
   return { topic, partition, to: targetOf(fields['to'] ?? null) }
@@ -79,5 +67,5 @@ function targetOf(value: ExactJson): ResetTarget {
 
 /** The body of `POST /admin/reset-offsets`. @throws BrokerError FIELD_INVALID */
 export function readResetTopic(body: ExactJson): string {
-  return textOf(fieldsOf(body, 'body'), 'topic')
+  return requireText(fieldsOf(body, 'body'), 'topic')
 }

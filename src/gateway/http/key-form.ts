@@ -2,15 +2,13 @@
 import type { CreateKeyRequest, GrantRule } from '../../model/keys.ts'
 import { grantActions } from '../../model/principal.ts'
 import type { ExactJson } from '../../wire/json/exact-json.ts'
-import { fault, fieldsOf, type Fields } from './form.ts'
-
-const U32_MAX = 0xffff_ffffn
+import { fault, fieldsOf, requireText, U32_MAX, type Fields } from './form.ts'
 
 /** The body of `POST /admin/keys`. @throws BrokerError FIELD_INVALID */
 export function readCreateKey(body: ExactJson): CreateKeyRequest {
   const fields = fieldsOf(body, 'body')
   const acls = fields['acls'] ?? null
-  const name = textOf(fields, 'name', '')
+  const name = requireText(fields, 'name')
   if (acls === null) throw fault('acls', 'is missing: an empty list gives a key that may do nothing')
   if (!Array.isArray(acls)) throw fault('acls', 'must be a list of {"action", "topic_prefix"}')
   return {
@@ -23,17 +21,10 @@ export function readCreateKey(body: ExactJson): CreateKeyRequest {
 
 function ruleOf(value: ExactJson, path: string): GrantRule {
   const fields = fieldsOf(value, path)
-  const name = textOf(fields, 'action', `${path}.`)
+  const name = requireText(fields, 'action', `${path}.`)
   const action = grantActions.find(known => known === name)
   if (action === undefined) throw fault(`${path}.action`, `must be one of "${grantActions.join('", "')}"`)
-  return { action, topicPrefix: textOf(fields, 'topic_prefix', `${path}.`) }
-}
-
-function textOf(fields: Fields, name: string, path: string): string {
-  const value = fields[name] ?? null
-  if (value === null) throw fault(path + name, 'is missing')
-  if (typeof value !== 'string') throw fault(path + name, 'must be a string')
-  return value
+  return { action, topicPrefix: requireText(fields, 'topic_prefix', `${path}.`) }
 }
 
 function quotaOf(fields: Fields, name: string): number | null {

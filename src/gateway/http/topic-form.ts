@@ -8,12 +8,7 @@ import type { CreateTopicRequest } from '../../model/requests.ts'
 import { cleanupPolicies } from '../../model/topic.ts'
 import type { CleanupPolicy, TopicConfigPatch } from '../../model/topic.ts'
 import type { ExactJson } from '../../wire/json/exact-json.ts'
-import { fault, fieldsOf, requireWhole, U32_MAX, U64_MAX, type Fields } from './form.ts'
-
-/** A bigint as a number where that is exact. */
-function narrow(value: bigint): number | bigint {
-  return value <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(value) : value
-}
+import { fault, fieldsOf, narrow, requireText, requireWhole, U32_MAX, U64_MAX, type Fields } from './form.ts'
 
 /** u64 or −1; undefined if it is absent or null. */
 function limitOf(fields: Fields, name: string, path: string): number | bigint | undefined {
@@ -77,9 +72,7 @@ function patchOf(fields: Fields, path: string): TopicConfigPatch {
 /** The body of `POST /topics`. One partition if none are named. @throws BrokerError FIELD_INVALID, FIELD_RANGE */
 export function readCreateTopic(body: ExactJson): CreateTopicRequest {
   const fields = fieldsOf(body, 'body')
-  const name = fields['name']
-  if (name === undefined) throw fault('name', 'is missing')
-  if (typeof name !== 'string') throw fault('name', 'must be a string')
+  const name = requireText(fields, 'name')
   const partitions = fields['partitions'] ?? 1n
   if (typeof partitions !== 'bigint' || partitions < 0n || partitions > U32_MAX) {
     throw fault('partitions', `must be a whole number from 1 to ${limits.partitionsMax}`)
