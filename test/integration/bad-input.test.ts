@@ -18,7 +18,8 @@ async function stateOf(api: HttpApi): Promise<unknown> {
   const topics = parse<{ topics: string[] }>(await api.get('/topics')).topics
   const producers = parse<unknown>(await api.get('/admin/producers'))
   const keys = parse<unknown>(await api.get('/admin/keys'))
-  return { producers, keys, topics: await Promise.all(topics.map(topic => api.describe(topic))) }
+  const groups = parse<unknown>(await api.get('/groups'))
+  return { producers, keys, groups, topics: await Promise.all(topics.map(topic => api.describe(topic))) }
 }
 
 /** The fields of a refusal, whose shape is checked on the way (D4). */

@@ -96,6 +96,70 @@ export const samples: Readonly<Record<string, Sample>> = {
     body: { partition: 0, offset: 0 },
     fields: { partition: { kind: 'whole', isRequired: true }, offset: { kind: 'whole', isRequired: true } }
   },
+  'POST /groups/:group/commit': {
+    path: '/groups/g/commit',
+    body: { topic: 'there', partition: 0, offset: 0 },
+    fields: {
+      topic: { kind: 'text', isRequired: true },
+      partition: { kind: 'whole', isRequired: true },
+      offset: { kind: 'whole', isRequired: true }
+    }
+  },
+  'GET /groups/:group/offsets': { path: '/groups/g/offsets', takesAnyName: true },
+  'GET /groups/:group/consume': {
+    path: '/groups/g/consume',
+    takesAnyName: true,
+    query: {
+      topic: { kind: 'text', isRequired: true, value: 'there' },
+      partition: { kind: 'whole', isRequired: true, value: '0' },
+      max_records: { kind: 'whole', value: '1' },
+      max_bytes: { kind: 'whole', value: '1' },
+      encoding: { kind: 'choice', value: 'utf8' }
+    }
+  },
+  'POST /groups/:group/join': {
+    path: '/groups/g/join',
+    body: { topics: ['there'], member_id: 'm' },
+    fields: {
+      topics: { kind: 'array', isRequired: true },
+      'topics.0': { kind: 'text', isRequired: true },
+      member_id: { kind: 'text' }
+    }
+  },
+  'POST /groups/:group/heartbeat': {
+    path: '/groups/g/heartbeat',
+    takesAnyName: true,
+    body: { member_id: 'm', generation: 1 },
+    fields: { member_id: { kind: 'text', isRequired: true }, generation: { kind: 'whole', isRequired: true } }
+  },
+  'POST /groups/:group/leave': {
+    path: '/groups/g/leave',
+    takesAnyName: true,
+    body: { member_id: 'nobody' },
+    fields: { member_id: { kind: 'text', isRequired: true } }
+  },
+  'GET /groups/:group/assignment': {
+    path: '/groups/g/assignment',
+    query: { member_id: { kind: 'text', isRequired: true, value: 'm' } }
+  },
+  'POST /groups/:group/reset': {
+    path: '/groups/g/reset',
+    body: { topic: 'there', partition: 0, to: 'earliest' },
+    fields: {
+      topic: { kind: 'text', isRequired: true },
+      partition: { kind: 'whole' },
+      to: { kind: 'choice', isRequired: true }
+    }
+  },
+  'GET /groups/:group': { path: '/groups/g' },
+  'DELETE /groups/:group': { path: '/groups/nothing', isOfNothing: true },
+  'GET /groups': { path: '/groups' },
+  'POST /admin/reset-offsets': {
+    path: '/admin/reset-offsets',
+    body: { topic: 'there' },
+    fields: { topic: { kind: 'text', isRequired: true } }
+  },
+  'GET /metrics': { path: '/metrics' },
   'GET /admin/producers': { path: '/admin/producers' },
   'DELETE /admin/producers/:id': { path: '/admin/producers/p', isOfNothing: true },
   'POST /admin/run-retention': { path: '/admin/run-retention' },
