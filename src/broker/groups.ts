@@ -9,6 +9,7 @@ import type { Logger } from '../base/logger.ts'
 import type { Catalog } from '../control/catalog.ts'
 import type { Coordinator } from '../control/groups/coordinator.ts'
 import type { Group, GroupTable } from '../control/groups/group-table.ts'
+import { echo } from '../control/echo.ts'
 import { checkGroupName, checkMemberId } from '../control/topic-rules.ts'
 import { authorise } from '../model/access.ts'
 import { BrokerError } from '../model/errors.ts'
@@ -328,9 +329,4 @@ function checkTopicCount(count: number): void {
   const { memberTopicsMax: max } = limits
   if (count >= 1 && count <= max) return
   throw new BrokerError('FIELD_RANGE', { field: 'topics', value: `a list of ${count}`, min: 1, max: `${max} names` })
-}
-
-/** Of a group that there is none of, any text may be the name. */
-function echo(name: string): string {
-  return name.length <= limits.nameBytesMax ? name : `${name.slice(0, limits.nameBytesMax)}…`
 }

@@ -5,6 +5,7 @@
 import { BrokerError } from '../../model/errors.ts'
 import type { GroupKind, HeartbeatStatus } from '../../model/groups.ts'
 import { limits } from '../../model/limits.ts'
+import { echo } from '../echo.ts'
 import type { Group } from './group-table.ts'
 import { Membership, type CountOf, type Joining, type Member } from './membership.ts'
 
@@ -120,7 +121,7 @@ export class Coordinator {
     const member = membership?.withId(memberId)
     refuseOtherKey(group, member, actor)
     if (membership === undefined || member === undefined) {
-      throw new BrokerError('MEMBER_NOT_FOUND', { group: group.name, member: memberId })
+      throw new BrokerError('MEMBER_NOT_FOUND', { group: group.name, member: echo(memberId) })
     }
     return { member, generation: membership.generation }
   }

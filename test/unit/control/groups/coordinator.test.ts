@@ -80,6 +80,12 @@ describe('the members of a group', () => {
     coordinator.join(group, admin, joining('mine'))
     assert.equal(coordinator.memberOf(group, key, 'mine').member.keyId, 'key', 'it stays of the key that made it')
     assert.throws(() => coordinator.memberOf(group, key, 'nobody'), { code: 'MEMBER_NOT_FOUND' })
+    assert.throws(
+      () => coordinator.memberOf(group, key, 'n'.repeat(10_000)),
+      ({ message }: Error) => {
+        return message.length < 300
+      }
+    )
   })
 
   it('are of one kind while there are any', () => {
