@@ -33,11 +33,15 @@ interface Behind {
   readonly offset: number
 }
 
+/** Offsets between two turns of the event loop: about a millisecond, or one topic of a group. */
+const TURN_OFFSETS = 10_000
+
 export class LagReader {
   readonly #parts: LagParts
   /** By topic id. null: they cannot be asked for. */
   readonly #ends = new Map<number, Promise<PartitionOffsets[] | null>>()
   #readsLeft: number = limits.lagReadsMax
+  #walked = 0
 
   constructor(parts: LagParts) {
     this.#parts = parts
@@ -48,6 +52,9 @@ export class LagReader {
     const behind: Behind[] = []
     let records = 0
     for (const committed of [...offsets]) {
+      // What is known is there without a turn of the loop, and there may be millions of it.
+      if (this.#walked >= TURN_OFFSETS) await this.#breathe()
+      this.#walked += committed.count
       const topic = this.#parts.catalog.topicOfId(toTopicId(committed.topicId))
       if (topic === undefined) continue
       const ends = await this.#endsOf(topic)
@@ -56,10 +63,16 @@ export class LagReader {
         const latest = ends[partition]?.latest ?? 0
         if (offset >= latest) continue
         records += latest - Number(offset)
-        behind.push({ topic, partition, offset: Number(offset) })
+        // One more than may be read is enough to know that there are too many.
+        if (behind.length <= this.#readsLeft) behind.push({ topic, partition, offset: Number(offset) })
       }
     }
     return { records, seconds: await this.#secondsOf(behind) }
+  }
+
+  async #breathe(): Promise<void> {
+    this.#walked = 0
+    await new Promise(resolve => setImmediate(resolve))
   }
 
   #endsOf(topic: Topic): Promise<PartitionOffsets[] | null> {

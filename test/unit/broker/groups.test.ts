@@ -240,6 +240,26 @@ describe('what a key may read', () => {
     assert.throws(() => groups.assignment(some, 'g', 'm'), forbidden)
   })
 
+  it('is told of very many offsets without holding up others for long', async () => {
+    const { groups, table, parts } = stage()
+    const wide = create(parts.catalog, 'wide', 10_000)
+    for (let group = 0; group < 100; group++) {
+      const behind = table.add(`g${group}`, 'key_mine')
+      for (let partition = 0; partition < wide.partitionCount; partition++) table.commit(behind, wide.id, partition, 1)
+    }
+    let turns = 0
+    let isOver = false
+    const count = (): void => {
+      turns++
+      if (!isOver) setImmediate(count)
+    }
+    count()
+    const described = await groups.list(mine)
+    isOver = true
+    assert.equal(described[99]?.lagRecords, 90_000)
+    assert.ok(turns > 40, `${turns} turns for a million offsets`)
+  })
+
   it('is nothing for a revoked key, and reset-offsets takes admin', async () => {
     const { groups } = stage()
     const revoked = keyOf('key_mine', '', { isRevoked: true })
