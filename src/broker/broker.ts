@@ -192,10 +192,10 @@ export class LocalBroker implements Broker {
     const payloadBytes = payloadBytesOf(records)
     const limited = quotas.takeProduce(who, payloadBytes)
     if (limited !== null) return this.#refuse(caller, limited)
-    const meter = { who, quotas, counts: traffic.of(topic.id) }
+    const metered = new MeteredProduce(caller, who, quotas, traffic.of(topic.id), payloadBytes)
     let outcome: SubmitOutcome = submitOutcomes.full
     try {
-      outcome = this.#route(who, topic, records, new MeteredProduce(caller, meter, payloadBytes))
+      outcome = this.#route(who, topic, records, metered)
     } catch (error) {
       if (!(error instanceof BrokerError)) throw error
       return this.#refuse(caller, error)
@@ -233,8 +233,8 @@ export class LocalBroker implements Broker {
     const { quotas, traffic } = this.#options
     const limited = quotas.refusalOfConsume(who)
     if (limited !== null) return this.#refuseRead(caller, limited)
-    const meter = { who, quotas, counts: traffic.of(topic.id) }
-    const outcome = engine.read({ ...read, topic }, new MeteredRead(caller, meter))
+    const metered = new MeteredRead(caller, who, quotas, traffic.of(topic.id))
+    const outcome = engine.read({ ...read, topic }, metered)
     if (outcome === submitOutcomes.taken) engine.turnSoon()
     return outcome
   }

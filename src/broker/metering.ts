@@ -15,35 +15,31 @@ export function payloadBytesOf(records: RecordSource): number {
   return records.ringBytes - RECORD_FIXED_BYTES * records.count
 }
 
-/** What a request is charged to and counted in. */
-export interface Meter {
-  readonly who: Principal
-  readonly quotas: Quotas
-  readonly counts: TopicTraffic
-}
-
 /** A produce whose cost was taken: it is given back if nothing was written. */
 export class MeteredProduce implements AppendCaller {
   readonly #caller: ProduceCaller
-  readonly #meter: Meter
+  readonly #who: Principal
+  readonly #quotas: Quotas
+  readonly #counts: TopicTraffic
   readonly #payloadBytes: number
 
-  constructor(caller: ProduceCaller, meter: Meter, payloadBytes: number) {
+  constructor(caller: ProduceCaller, who: Principal, quotas: Quotas, counts: TopicTraffic, payloadBytes: number) {
     this.#caller = caller
-    this.#meter = meter
+    this.#who = who
+    this.#quotas = quotas
+    this.#counts = counts
     this.#payloadBytes = payloadBytes
   }
 
   onProduced(bytes: Buffer, start: number, count: number, duplicates: number, duplicateBytes: number): void {
-    const { counts } = this.#meter
+    const counts = this.#counts
     counts.producedRecords += count - duplicates
     counts.producedBytes += this.#payloadBytes - duplicateBytes
     this.#caller.onProduced(bytes, start, count)
   }
 
   onProduceFailed(error: BrokerError): void {
-    const { quotas, who } = this.#meter
-    if (error.written === 'no') quotas.giveBackProduce(who, this.#payloadBytes)
+    if (error.written === 'no') this.#quotas.giveBackProduce(this.#who, this.#payloadBytes)
     this.#caller.onProduceFailed(error)
   }
 
@@ -55,18 +51,22 @@ export class MeteredProduce implements AppendCaller {
 /** A read: charged when its answer is complete, also if its client is gone by then. */
 export class MeteredRead implements EngineReadCaller {
   readonly #caller: ReadCaller
-  readonly #meter: Meter
+  readonly #who: Principal
+  readonly #quotas: Quotas
+  readonly #counts: TopicTraffic
 
-  constructor(caller: ReadCaller, meter: Meter) {
+  constructor(caller: ReadCaller, who: Principal, quotas: Quotas, counts: TopicTraffic) {
     this.#caller = caller
-    this.#meter = meter
+    this.#who = who
+    this.#quotas = quotas
+    this.#counts = counts
   }
 
   onReadCounted(records: number, payloadBytes: number): void {
-    const { counts, quotas, who } = this.#meter
+    const counts = this.#counts
     counts.consumedRecords += records
     counts.consumedBytes += payloadBytes
-    quotas.chargeConsume(who, payloadBytes)
+    this.#quotas.chargeConsume(this.#who, payloadBytes)
   }
 
   onReadChunk(bytes: Buffer, start: number, end: number, totalBytes: number, isLast: boolean): void {
