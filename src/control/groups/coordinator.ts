@@ -129,9 +129,11 @@ export class Coordinator {
   /** Removes the members of all groups that were not seen since then. @returns how many, by number of the group. */
   evict(sinceMs: number): Map<number, number> {
     const evicted = new Map<number, number>()
-    for (const [number, membership] of [...this.#live]) {
+    // Changed while it is walked: one that is evicted whole is no longer in it.
+    for (const [number, membership] of this.#live) {
+      if (!membership.hasSilent(sinceMs)) continue
       const gone = this.#changing(number, membership, () => membership.evict(sinceMs, this.#countOf))
-      if (gone.length > 0) evicted.set(number, gone.length)
+      evicted.set(number, gone.length)
       this.#evictions += gone.length
     }
     return evicted

@@ -125,9 +125,16 @@ export class Membership {
     this.#rebalance(countOf)
   }
 
+  /** Whether there is anybody who was not seen since then. @cost a look at each member, no allocation. */
+  hasSilent(sinceMs: number): boolean {
+    for (const { lastSeenMs } of this.#members.values()) if (lastSeenMs < sinceMs) return true
+    return false
+  }
+
   /** Removes everybody who was not seen since then, in one step. @returns their ids. */
   evict(sinceMs: number, countOf: CountOf): string[] {
-    const gone = [...this.#members.values()].filter(member => member.lastSeenMs < sinceMs).map(({ id }) => id)
+    const gone: string[] = []
+    for (const { id, lastSeenMs } of this.#members.values()) if (lastSeenMs < sinceMs) gone.push(id)
     for (const id of gone) this.#remove(id)
     if (gone.length > 0) this.#rebalance(countOf)
     return gone
