@@ -100,6 +100,15 @@ async function report(error: unknown, io: CliIo): Promise<ExitCode> {
   return isReached ? exitCodes.refused : exitCodes.unreachable
 }
 
+/** What a missing answer leaves open, and the most likely cause of a connection that a broker closed. */
+function unansweredHints({ method, url, reason }: HttpClientError): string {
+  const isPlain = url.startsWith('http:') && reason.includes('UND_ERR_SOCKET')
+  return [
+    method === 'GET' ? '' : '. A write may or may not have happened',
+    isPlain ? '. A broker with a certificate is named with https:// (--broker)' : ''
+  ].join('')
+}
+
 function explainFailure(error: HttpClientError): string {
   switch (error.kind) {
     case 'unreachable':
@@ -113,7 +122,7 @@ function explainFailure(error: HttpClientError): string {
         'Name who signed it, or the certificate itself, with --tls-ca; --insecure skips the check'
       )
     case 'unanswered':
-      return `${error.method} ${error.url} got no answer: ${error.reason}. A write may or may not have happened`
+      return `${error.method} ${error.url} got no answer: ${error.reason}${unansweredHints(error)}`
     case 'refused':
     case 'foreign':
       return `${error.method} ${error.url} answered ${error.status}: ${error.reason}${error.status === 401 ? KEY_HINT : ''}`

@@ -78,11 +78,26 @@ test('the command line talks to an https broker that it is told to trust, and to
   const untrusted = await runMillrace(['topic', 'list', ...broker])
   assert.equal(untrusted.code, 3)
   assert.match(untrusted.stderr, /^millrace: the certificate of https:.* is not trusted: .*--tls-ca.*--insecure.*\n$/)
+  assert.doesNotMatch(untrusted.stderr, /Node\.js/, 'no advice that is not for this command')
   const unreadable = await runMillrace(['topic', 'list', ...broker, '--tls-ca', join(folder, 'none.pem')])
   assert.equal(unreadable.code, 2)
   assert.match(unreadable.stderr, /--tls-ca '.*none\.pem' cannot be read/)
   const plain = await runMillrace(['topic', 'list', '--broker', `http://${server.httpAddress}`])
   assert.equal(plain.code, 3)
+  assert.match(plain.stderr, /got no answer: .*named with https:/)
+  assert.doesNotMatch(plain.stderr, /may or may not have happened/, 'it was a read')
+})
+
+test('the command line says that a broker without a certificate is none for https, and that nothing was sent', async t => {
+  const { server } = await startBroker(t)
+  const url = `https://${server.httpAddress}`
+  const { code, stderr } = await runMillrace(['produce', '--topic', 'a', '--value', 'x', '--broker', url])
+  assert.equal(code, 3)
+  assert.match(
+    stderr,
+    /cannot reach a broker at https:\S+: what listens there does not speak TLS, write http:\/\/ for it\. .*\n$/
+  )
+  assert.doesNotMatch(stderr, /may or may not|routines/)
 })
 
 test('SIGHUP reads file and certificate anew, SIGUSR2 logs the state, and the broker serves on', async t => {

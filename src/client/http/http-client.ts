@@ -4,7 +4,7 @@
  * know what the failure says about the log: `written`.
  */
 import type { Written } from '../../model/errors.ts'
-import { isUntrusted, type ClientTls } from '../tls.ts'
+import { isPlainPeer, isUntrusted, untrustedReason, type ClientTls } from '../tls.ts'
 import { exchangeFor, type Exchange, type IncomingAnswer } from './exchange.ts'
 
 /** What a broker's answer says of a failure beside its text. */
@@ -328,7 +328,11 @@ export class HttpClient {
     const isBeforeSending = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH'].includes(code)
     const isUnreachable = isBeforeSending || code === 'UND_ERR_CONNECT_TIMEOUT' || code === 'EACCES'
     if (isUntrusted(code)) {
-      return new HttpClientError(request, 'untrusted', 0, message, { code: null, written: 'no' })
+      return new HttpClientError(request, 'untrusted', 0, untrustedReason(message), { code: null, written: 'no' })
+    }
+    if (isPlainPeer(message)) {
+      const reason = 'what listens there does not speak TLS, write http:// for it'
+      return new HttpClientError(request, 'unreachable', 0, reason, { code: null, written: 'no' })
     }
     const reason = code === '' || message.includes(code) ? message : `${message} (${code})`
     return isUnreachable
