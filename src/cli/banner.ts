@@ -26,6 +26,11 @@ function tlsWords(tls: RunningServer['tls']): string {
   return `on, with a certificate until ${new Date(tls.notAfterMs).toISOString().slice(0, 10)}`
 }
 
+/** The address to name on this machine: where the broker listens on all of them, loopback, which needs no --allowed-host. */
+function localAddress(address: string): string {
+  return address.replace(/^0\.0\.0\.0(?=:\d+$)/, '127.0.0.1').replace(/^\[[0:]+\](?=:\d+$)/, '[::1]')
+}
+
 /** What a client command must be told: where the broker is, whom to trust if no authority vouches for it, and a key. */
 function clientOptions({ tls, dataDir }: RunningServer, { tlsCert, auth }: Settings, broker: string): string {
   return [
@@ -37,9 +42,10 @@ function clientOptions({ tls, dataDir }: RunningServer, { tlsCert, auth }: Setti
 
 /** Addresses, data directory, durability, access, and the command to try next. Ends with a newline. */
 export function formatBanner(server: RunningServer, settings: Settings, version: string): string {
-  const broker = `${server.tls === null ? 'http' : 'https'}://${server.httpAddress}`
+  const scheme = server.tls === null ? 'http' : 'https'
+  const broker = `${scheme}://${localAddress(server.httpAddress)}`
   const rows = [
-    [server.tls === null ? 'HTTP' : 'HTTPS', `${broker} (${engines[server.engine]})`],
+    [server.tls === null ? 'HTTP' : 'HTTPS', `${scheme}://${server.httpAddress} (${engines[server.engine]})`],
     [
       'binary',
       server.binaryAddress === null
@@ -50,7 +56,7 @@ export function formatBanner(server: RunningServer, settings: Settings, version:
     ['durability', durabilityWords(settings)],
     ['auth', accessWords(settings, server.dataDir)],
     ['TLS', tlsWords(server.tls)],
-    ['next', `npx millrace topic create --name orders --partitions 3${clientOptions(server, settings, broker)}`]
+    ['next', `npx millrace topic create --name orders --partitions 2${clientOptions(server, settings, broker)}`]
   ]
   const lines = rows.map(([name = '', words = '']) => `  ${name.padEnd(11)}${words}`)
   return `\nMillrace ${version} is ready.\n${lines.join('\n')}\n\n`

@@ -116,10 +116,26 @@ test('the first start and a terminal get a banner with addresses, durability, ac
       '/data',
       'answered after its records are synced to disk',
       'disabled: everyone on this machine',
-      'npx millrace topic create --name orders --partitions 3 --broker http://127.0.0.1:8080'
+      'npx millrace topic create --name orders --partitions 2 --broker http://127.0.0.1:8080'
     ]) {
       assert.ok(stderr.text.includes(words), `${words} is not in: ${stderr.text}`)
     }
+  }
+})
+
+test('the command of the banner goes to loopback where the broker listens on all addresses', async () => {
+  for (const [httpAddress, local] of [
+    ['0.0.0.0:8080', '127.0.0.1:8080'],
+    ['[::]:8080', '[::1]:8080']
+  ] as const) {
+    const flags = { '--allow-remote-unauthenticated': 'true' }
+    const { parts, stderr, signals, logged } = stage({ isTerminal: true, flags, server: { httpAddress } })
+    const finished = serve(parts)
+    await logged('ready')
+    signals.emit('SIGINT')
+    await finished
+    assert.ok(stderr.text.includes(`HTTP       http://${httpAddress} `), stderr.text)
+    assert.ok(stderr.text.includes(`--broker http://${local}\n`), stderr.text)
   }
 })
 
