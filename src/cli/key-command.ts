@@ -51,7 +51,8 @@ function addCreate(key: Command, io: CliIo, finish: (code: ExitCode) => void): v
     )
   addExamples(addClientOptions(command), [
     'millrace key create --name orders-writer --acl write:orders --auth-file admin.key',
-    'millrace key create --name operator --acl admin:* --data-dir /var/lib/millrace'
+    'millrace key create --name shop --acl write:orders --auth-file admin.key | tail -n 1 > shop.key',
+    "millrace key create --name operator --acl 'admin:*' --data-dir /var/lib/millrace"
   ])
   command.action(async (_, command: Command) => {
     const options = optionsOf(command)

@@ -366,13 +366,16 @@ test('every command has --help with examples and exit codes', async () => {
     'serve, config explain, produce, consume, topic create, topic list',
     'topic alter, topic describe, topic show-config, topic delete-records, topic delete, tiered list',
     'producer list, producer revoke, verify, inspect groups, inspect batches, inspect records',
-    'inspect topics, dump, restore'
+    'inspect topics, dump, restore, key create, key list, key revoke, commit, reset-offsets, group list, group show',
+    'group join, group heartbeat, group leave, group assignment, group reset, group delete'
   ].flatMap(names => names.split(', '))
   for (const command of commands) {
     const { code, stdout, stderr } = await run([...command.split(' '), '--help'])
     assert.deepEqual([code, stderr], [0, ''], command)
     assert.match(stdout, new RegExp(`Examples:\\n +\\$ (.*)millrace ${command}`), command)
     assert.match(stdout, /Exit codes:/)
+    for (const [example] of stdout.matchAll(/^ +\$ .+$/gm))
+      assert.doesNotMatch(example.replaceAll(/'[^']*'/g, ''), /\*/, 'a shell would look for files of that name')
   }
 })
 
