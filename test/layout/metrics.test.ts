@@ -91,7 +91,13 @@ test('the dashboard and the alert rules use series and labels that exist, each a
   const all = specs()
   const found = expressions()
   assert.ok(found.length > 40)
-  for (const { where, text } of found) {
+  const scrapes = /^up\{job="millrace"\} == 0 or absent\(up\{job="millrace"\}\)$/
+  assert.ok(
+    found.some(({ text }) => scrapes.test(text)),
+    'a broker that does not answer has no series to tell of it'
+  )
+  assert.match(readText('docs/metrics.md'), /job_name: millrace$/m)
+  for (const { where, text } of found.filter(({ text }) => !scrapes.test(text))) {
     const uses = [...text.matchAll(/\b((?:es|millrace)_[a-z0-9_]+)(\{[^}]*\})?(\[[^\]]+\])?/g)]
     assert.ok(uses.length > 0, where)
     for (const [use, name = '', selector = '', range] of uses) {
@@ -138,7 +144,8 @@ test('every value that a rule or a panel asks a label for is one that the broker
     quantile: quantiles.map(String),
     thread: ['main'],
     kind: ['used', 'total', 'external', 'array_buffers'],
-    result: ['done', 'failed']
+    result: ['done', 'failed'],
+    job: ['millrace']
   }
   for (const { where, text } of expressions())
     for (const [, label = '', value = ''] of text.matchAll(/\b([a-z_]+)!?="([^"$]+)"/g))
