@@ -119,7 +119,9 @@ function explainFailure(error: HttpClientError): string {
     case 'untrusted':
       return (
         `the certificate of ${new URL(error.url).origin} is not trusted: ${error.reason}. ` +
-        'Name who signed it, or the certificate itself, with --tls-ca; --insecure skips the check'
+        (error.reason.startsWith('Hostname/IP does not match')
+          ? 'Name the broker in --broker as its certificate does; --insecure skips the check'
+          : 'Name who signed it, or the certificate itself, with --tls-ca; --insecure skips the check')
       )
     case 'unanswered':
       return `${error.method} ${error.url} got no answer: ${error.reason}${unansweredHints(error)}`

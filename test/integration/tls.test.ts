@@ -79,6 +79,13 @@ test('the command line talks to an https broker that it is told to trust, and to
   assert.equal(untrusted.code, 3)
   assert.match(untrusted.stderr, /^millrace: the certificate of https:.* is not trusted: .*--tls-ca.*--insecure.*\n$/)
   assert.doesNotMatch(untrusted.stderr, /Node\.js/, 'no advice that is not for this command')
+  const other = await startBroker(t, { flags: { ...flags, '--bind': '127.0.0.2:0' } })
+  const elsewhere = `https://${other.server.httpAddress}`
+  const unlisted = await runMillrace(['topic', 'list', '--broker', elsewhere, '--tls-ca', files.cert])
+  assert.match(
+    unlisted.stderr,
+    / is not trusted: .*altnames.*Name the broker in --broker as its certificate does; .*\n$/
+  )
   const unreadable = await runMillrace(['topic', 'list', ...broker, '--tls-ca', join(folder, 'none.pem')])
   assert.equal(unreadable.code, 2)
   assert.match(unreadable.stderr, /--tls-ca '.*none\.pem' cannot be read/)
