@@ -20,6 +20,9 @@ import { threadFaults } from './armed-faults.ts'
 /** Name of the file in the data directory. Operators delete it once they have keys of their own. */
 export const BOOTSTRAP_FILE = 'bootstrap.key'
 
+const NO_ADMINISTRATOR =
+  'no key that works is an administrator: stop the broker, then millrace key create with --data-dir makes one'
+
 const points: ReplacePoints = {
   remove: 'bootstrap.remove',
   create: 'bootstrap.create',
@@ -41,7 +44,10 @@ export interface AccessParts {
 export async function openKeys(parts: AccessParts): Promise<KeyCommands> {
   const { settings, store } = parts
   const ring = new KeyRing(store.image)
-  if (settings.auth === 'required' && ring.count === 0) await makeFirstKey(ring, parts)
+  if (settings.auth === 'required') {
+    if (ring.count === 0) await makeFirstKey(ring, parts)
+    if (!ring.hasAdministrator) parts.logger.warn({ dataDir: parts.dataDir }, NO_ADMINISTRATOR)
+  }
   return new KeyCommands({ ring, store, clock: systemClock })
 }
 

@@ -69,6 +69,11 @@ export class KeyRing {
     return this.#byId.size - this.#revokedCount
   }
 
+  /** Whether any key that works may do everything. */
+  get hasAdministrator(): boolean {
+    return [...this.#byId.values()].some(key => key.isAdmin && !key.isRevoked)
+  }
+
   has(keyId: string): boolean {
     return this.#byId.has(keyId)
   }

@@ -11,7 +11,7 @@ import {
   type KeyAnswer,
   type TestKey
 } from '../support/access.ts'
-import { runMillrace, startBroker } from '../support/broker.ts'
+import { runMillrace, spawnBroker, startBroker } from '../support/broker.ts'
 import { assertRefused, HttpApi, parse } from '../support/http-api.ts'
 import { temporaryDirectory } from '../support/temporary-directory.ts'
 
@@ -21,6 +21,23 @@ const flags = { '--auth': 'required' }
 function secretOf(stdout: string): string {
   return /^SECRET.*\n(esk_[A-Za-z0-9_-]{43})$/m.exec(stdout)?.[1] ?? ''
 }
+
+test('a start without an administrator says so, and what makes one; a start with one does not', async t => {
+  const { broker, admin } = await startGuarded(t)
+  const { dataDir } = broker
+  await makeTestKey(admin.api, 'read:a')
+  await revokeKey(admin.api, admin.id)
+  await broker.stop()
+  const isWarning = (line: Record<string, unknown>): boolean =>
+    /is an administrator: .*--data-dir/.test(String(line['msg']))
+  const locked = await spawnBroker(t, { dataDir, flags })
+  assert.equal(locked.logs.filter(isWarning).length, 1)
+  await locked.kill('SIGTERM')
+  const words = ['key', 'create', '--name', 'rescue', '--acl', 'admin:*', '--data-dir', dataDir]
+  assert.equal((await runMillrace(words)).code, 0)
+  const open = await spawnBroker(t, { dataDir, flags })
+  assert.equal(open.logs.filter(isWarning).length, 0)
+})
 
 test('who is locked out writes a key into the directory of the stopped broker', async t => {
   const { broker, admin } = await startGuarded(t)
