@@ -47,11 +47,15 @@ export interface GroupParts {
 
 /** Groups described before the event loop gets its turn. */
 const DESCRIBED_AT_ONCE = 200
+/** Groups looked through for silent members before it does: some milliseconds if all of them rebalance. */
+const EVICTED_AT_ONCE = 100
 
 export class Groups implements GroupUseCases {
   readonly #parts: GroupParts
   /** By name: the commit under way that makes or removes it. */
   readonly #busy = new Map<string, Promise<unknown>>()
+  /** The sweep under way. */
+  #evicting: Promise<void> | null = null
 
   constructor(parts: GroupParts) {
     this.#parts = parts
@@ -201,12 +205,21 @@ export class Groups implements GroupUseCases {
     return { groups, entries }
   }
 
-  /** Removes the members that were not heard of for so long; their groups rebalance. */
-  evictSilent(timeoutMs: number): void {
+  /** Removes the members that were not heard of for so long; their groups rebalance. One sweep at a time. */
+  evictSilent(timeoutMs: number): Promise<void> {
+    this.#evicting ??= this.#evict(timeoutMs).finally(() => (this.#evicting = null))
+    return this.#evicting
+  }
+
+  async #evict(timeoutMs: number): Promise<void> {
     const { coordinator, table, clock, logger } = this.#parts
-    for (const [number, count] of coordinator.evict(clock.monotonicMs() - timeoutMs)) {
-      const group = table.groupWithNumber(number)?.name
-      logger.info({ group, count, timeoutMs }, 'silent members were removed from their group')
+    let looked = 0
+    for (const { group: number, count } of coordinator.evict(clock.monotonicMs() - timeoutMs)) {
+      if (count > 0) {
+        const group = table.groupWithNumber(number)?.name
+        logger.info({ group, count, timeoutMs }, 'silent members were removed from their group')
+      }
+      if (++looked % EVICTED_AT_ONCE === 0) await new Promise(resolve => setImmediate(resolve))
     }
   }
 

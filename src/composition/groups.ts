@@ -58,7 +58,7 @@ export function buildGroups(composition: GroupCompositionParts): GroupCompositio
       await clampCut(composition, table)
       groupFlush.start()
       sweep = setInterval(() => {
-        groups.evictSilent(settings.coordMemberTimeoutMs)
+        void groups.evictSilent(settings.coordMemberTimeoutMs)
         void clampCut(composition, table)
       }, limits.memberSweepMs)
       sweep.unref()

@@ -126,17 +126,18 @@ export class Coordinator {
     return { member, generation: membership.generation }
   }
 
-  /** Removes the members of all groups that were not seen since then. @returns how many, by number of the group. */
-  evict(sinceMs: number): Map<number, number> {
-    const evicted = new Map<number, number>()
+  /**
+   * Removes the members of all groups that were not seen since then, one group at each step: others may have their turn
+   * between two. @returns how many of a group, and its number.
+   */
+  *evict(sinceMs: number): Generator<{ readonly group: number; readonly count: number }> {
     // Changed while it is walked: one that is evicted whole is no longer in it.
     for (const [number, membership] of this.#live) {
       if (!membership.hasSilent(sinceMs)) continue
-      const gone = this.#changing(number, membership, () => membership.evict(sinceMs, this.#countOf))
-      evicted.set(number, gone.length)
-      this.#evictions += gone.length
+      const { length: count } = this.#changing(number, membership, () => membership.evict(sinceMs, this.#countOf))
+      this.#evictions += count
+      yield { group: number, count }
     }
-    return evicted
   }
 
   /** Of a group that is removed. It must have no members. */

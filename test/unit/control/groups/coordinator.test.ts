@@ -33,8 +33,8 @@ describe('the members of a group', () => {
       [() => coordinator.leave(group, key, 'nobody'), 3],
       [() => coordinator.leave(group, key, 'a'), 4],
       [() => coordinator.leave(group, key, 'a'), 4],
-      [() => coordinator.evict(-1), 4],
-      [() => coordinator.evict(1), 5],
+      [() => [...coordinator.evict(-1)], 4],
+      [() => [...coordinator.evict(1)], 5],
       [() => coordinator.join(group, key, joining('c')), 6]
     ]
     for (const [step, generation] of steps) {
@@ -49,7 +49,7 @@ describe('the members of a group', () => {
     for (const id of ['a', 'b', 'c', 'd']) coordinator.join(group, key, joining(id))
     coordinator.heartbeat(group, key, { id: 'a', generation: 1, nowMs: 10 })
     coordinator.join(group, key, joining('b', ['t'], 10))
-    assert.deepEqual([...coordinator.evict(10)], [[group.number, 2]])
+    assert.deepEqual([...coordinator.evict(10)], [{ group: group.number, count: 2 }])
     assert.equal(generationOf(coordinator, group), 5)
     assert.deepEqual(Array.from(coordinator.membershipOf(group)?.members() ?? [], ({ id }) => id).sort(), ['a', 'b'])
   })
