@@ -318,9 +318,14 @@ onBothEngines('reset-offsets moves what groups have of a topic to its beginning,
   await commit(api, 'a', 'orders', 2, 6)
   await commit(api, 'a', 'billing', 0, 7)
   await commit(api, 'b', 'orders', 1, 8)
+  await api.produce(
+    'orders',
+    ['a', 'b', 'c'].map(value => ({ value, partition: 2 }))
+  )
+  assert.equal((await api.post('/topics/orders/delete-records', { partition: 2, offset: 2 })).status, 200)
   const reset = await api.post('/admin/reset-offsets', { topic: 'orders' })
   assert.deepEqual([reset.status, reset.text], [200, '{"groups_affected":2,"entries_reset":3}'])
-  assert.equal(await offsetsOf(api, 'a'), '{"offsets":{"billing":{"0":7},"orders":{"0":0,"2":0}}}')
+  assert.equal(await offsetsOf(api, 'a'), '{"offsets":{"billing":{"0":7},"orders":{"0":0,"2":2}}}')
   assert.equal(await offsetsOf(api, 'b'), '{"offsets":{"orders":{"1":0}}}')
   assertRefused(await api.post('/admin/reset-offsets', { topic: 'nothing' }), 404, 'TOPIC_NOT_FOUND')
   assertRefused(await api.post('/admin/reset-offsets', {}), 400, 'FIELD_INVALID', ['topic'])
