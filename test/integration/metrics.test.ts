@@ -231,6 +231,20 @@ test('with authentication the page shows what the key may see', async t => {
     assert.deepEqual(topicsOf(page), ['users'])
     assert.deepEqual(page.get('millrace_topics')?.samples, [])
   })
+  await t.test('the owner of a group, what that committed on topics that it may read; an admin, all', async () => {
+    const other = await makeTestKey(admin.api, 'read:orders')
+    const commit = (topic: string) => ({ topic, partition: 0, offset: 1 })
+    assert.equal((await reader.api.post('/groups/mine/commit', commit('orders'))).status, 204)
+    assert.equal((await admin.api.post('/groups/mine/commit', commit('users'))).status, 204)
+    assert.equal((await other.api.post('/groups/theirs/commit', commit('orders'))).status, 204)
+    const committedOf = async (api: HttpApi, name: string): Promise<string[]> =>
+      ((await scrape(api)).get(name)?.samples ?? []).map(({ labels }) => `${labels['group']} ${labels['topic']}`).sort()
+    for (const name of ['es_group_committed_offset', 'es_group_lag']) {
+      assert.deepEqual(await committedOf(reader.api, name), ['mine orders'])
+      assert.deepEqual(await committedOf(other.api, name), ['theirs orders'])
+      assert.deepEqual(await committedOf(admin.api, name), ['mine orders', 'mine users', 'theirs orders'])
+    }
+  })
   await t.test('an admin, everything', async () => {
     const page = await scrape(admin.api)
     assert.deepEqual(topicsOf(page), ['orders', 'orders.eu', 'users'])
