@@ -7,7 +7,7 @@ import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import { connectEs01, Es01Error, type Es01Client } from '../../src/client/es01/client.ts'
 import { routes, type Route } from '../../src/gateway/http/routes.ts'
-import { operations, type Need } from '../../src/model/access.ts'
+import { needs, operations, type Need } from '../../src/model/access.ts'
 import { makeTestKey, startGuarded, type TestKey } from '../support/access.ts'
 import type { TestBroker } from '../support/broker.ts'
 import { atEnd } from '../support/clean-up.ts'
@@ -25,6 +25,56 @@ const matrix: Readonly<Record<Need, readonly (401 | 403 | null)[]>> = {
   group: [401, null, null, null, null],
   admin: [401, 403, 403, 403, null]
 }
+
+/** Spec 19 and 2.10, line by line, and in the same way what the specification does not have: what each route takes. */
+const specified: Readonly<Record<Need, readonly string[]>> = {
+  nothing: ['GET /healthz', 'GET /readyz'],
+  key: ['GET /metrics', 'GET /topics'],
+  read: ['GET /topics/:name', 'GET /topics/:name/config', 'GET /topics/:name/consume', 'GET /topics/:name/offsets'],
+  write: ['POST /topics/:name/produce'],
+  group: [
+    'DELETE /groups/:group',
+    'GET /groups',
+    'GET /groups/:group',
+    'GET /groups/:group/assignment',
+    'GET /groups/:group/consume',
+    'GET /groups/:group/offsets',
+    'POST /groups/:group/commit',
+    'POST /groups/:group/heartbeat',
+    'POST /groups/:group/join',
+    'POST /groups/:group/leave',
+    'POST /groups/:group/reset'
+  ],
+  admin: [
+    'DELETE /admin/keys/:key_id',
+    'DELETE /admin/producers/:id',
+    'DELETE /topics/:name',
+    'GET /admin/keys',
+    'GET /admin/producers',
+    'GET /admin/tiered/:topic/:partition',
+    'GET /raft',
+    'POST /admin/keys',
+    'POST /admin/reset-offsets',
+    'POST /admin/run-compaction',
+    'POST /admin/run-retention',
+    'POST /topics',
+    'POST /topics/:name/delete-records',
+    'PUT /topics/:name/config'
+  ]
+}
+
+test('every route takes of a key what the specification says', () => {
+  const found = Object.fromEntries(
+    needs.map(need => [
+      need,
+      routes
+        .filter(({ operation }) => operations[operation] === need)
+        .map(({ method, pattern }) => `${method} ${pattern}`)
+        .sort()
+    ])
+  )
+  assert.deepEqual(found, specified)
+})
 
 interface Sample {
   readonly query?: string
@@ -164,6 +214,22 @@ for (const [engine, shards] of [
       assert.ok(listed.some(({ group }) => group === 'taken'))
       const ofReader = parse<{ groups: { group: string }[] }>(await apis.reader.get('/groups')).groups
       assert.ok(!ofReader.some(({ group }) => group === 'taken'))
+    })
+
+    await t.test('let no group use a topic that they do not cover, whether it exists or not', async () => {
+      for (const topic of ['ordersecret', 'ordersecrex']) {
+        for (const caller of ['reader', 'writer', 'prefix admin'] as const) {
+          const api = apis[caller]
+          for (const answer of [
+            await api.post('/groups/own/commit', { topic, partition: 0, offset: 1 }),
+            await api.get(`/groups/own/consume?topic=${topic}&partition=0`),
+            await api.post('/groups/own/join', { topics: ['orders', topic] }),
+            await api.post('/groups/own/reset', { topic, to: 'latest' })
+          ])
+            assertRefused(answer, 403, 'FORBIDDEN', [topic])
+        }
+      }
+      assertRefused(await admin.get('/groups/own'), 404, 'GROUP_NOT_FOUND')
     })
 
     await t.test('hold on ES01', async t => {
