@@ -65,6 +65,8 @@ onBothEngines('a commit is answered 204, shows at once, and may be any u64, digi
   await t.test('is forgotten with the topic, also by a new one of that name', async () => {
     assert.equal((await api.call('DELETE', '/topics/orders')).status, 200)
     assert.equal(await offsetsOf(api, 'g'), '{"offsets":{"billing":{"0":5}}}')
+    // Nothing of them counts towards the limits any more, of either group.
+    assert.match((await api.get('/metrics')).text, /^millrace_consumer_group_offsets 1$/m)
     await api.createTopic('orders', 2)
     assert.equal(await offsetsOf(api, 'g'), '{"offsets":{"billing":{"0":5}}}')
   })
