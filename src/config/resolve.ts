@@ -79,8 +79,9 @@ function settle<Field extends SettingField>(
     return candidate.source
   }
   const isDefault = spec.kind.show(reading.value) === spec.kind.show(spec.fallback)
-  if (spec.later && !isDefault) {
-    faults.push(`${where}: ${spec.flag} is not available in this version; only ${spec.kind.show(spec.fallback)} is`)
+  if (spec.later !== undefined && !isDefault) {
+    const only = spec.kind.show(spec.fallback)
+    faults.push(`${where}: ${spec.flag} is of ${spec.later}, and not available in this version; only ${only} is`)
     return candidate.source
   }
   values[field] = reading.value

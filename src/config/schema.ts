@@ -218,6 +218,9 @@ const memory = {
   }
 } as const satisfies Partial<Schema>
 
+/** What the settings of a cluster are of. */
+const replication = 'the replicated engine to come'
+
 const cluster = {
   raftNodeId: {
     flag: '--raft-node-id',
@@ -225,7 +228,7 @@ const cluster = {
     kind: optional(integer({ min: 1, max: Number.MAX_SAFE_INTEGER }), 'none'),
     fallback: null,
     text: 'Id of this node in a replicated cluster',
-    later: true
+    later: replication
   },
   raftBind: {
     flag: '--raft-bind',
@@ -233,7 +236,7 @@ const cluster = {
     kind: optional(address(), 'none'),
     fallback: null,
     text: 'Address for the other nodes of the cluster',
-    later: true
+    later: replication
   },
   raftPeer: {
     flag: '--raft-peer',
@@ -241,7 +244,7 @@ const cluster = {
     kind: list('<id=host:port>', 'ID=HOST:PORT'),
     fallback: [],
     text: 'Another node of the cluster',
-    later: true
+    later: replication
   },
   raftSharedSecret: {
     flag: '--raft-shared-secret',
@@ -249,7 +252,7 @@ const cluster = {
     kind: optional(text('<secret>', 'any text'), 'none'),
     fallback: null,
     text: 'Secret that the nodes of the cluster share',
-    later: true,
+    later: replication,
     isSecret: true,
     extraEnv: 'ES_RAFT_SHARED_SECRET'
   }

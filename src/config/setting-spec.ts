@@ -33,8 +33,8 @@ export interface SettingSpec<T> {
   readonly fallback: T
   /** What it does, for --help, the shipped file and the documentation: no full stop, one line. */
   readonly text: string
-  /** The feature comes later: any value but the default refuses at start, because silence would mislead. */
-  readonly later?: true
+  /** What it is of, and comes later: any value but the default refuses at start, because silence would mislead. */
+  readonly later?: string
   /** Never shown, not even in a fault. */
   readonly isSecret?: true
   /** One more environment variable, read when the first is not set. */

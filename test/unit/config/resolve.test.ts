@@ -112,16 +112,22 @@ test('the secret of a key in the place of a setting is not repeated', () => {
   assert.match(faults[0] ?? '', /auth = \(secret\) \(env MILLRACE_AUTH\)/)
 })
 
-test('a feature of a later version refuses to start and names its flag', () => {
+test('a feature of a later version refuses to start and names its flag, and nothing else does', () => {
   const later = {
     '--raft-node-id': '1',
     '--raft-bind': '127.0.0.1:9002',
-    '--raft-peer': '2=127.0.0.1:9003'
+    '--raft-peer': '2=127.0.0.1:9003',
+    '--raft-shared-secret': 'hunter2'
   }
+  const ofLater = settingFields.filter(field => 'later' in schema[field]).map(field => schema[field].flag)
+  assert.deepEqual(ofLater, Object.keys(later))
   for (const [flag, value] of Object.entries(later)) {
     const faults = faultsOf({ flags: { [flag]: value } })
     assert.equal(faults.length, 1)
-    assert.match(faults[0] ?? '', new RegExp(`${flag} is not available in this version`))
+    assert.match(
+      faults[0] ?? '',
+      new RegExp(`${flag} is of the replicated engine to come, and not available in this version`)
+    )
   }
   assert.equal(resolved({ flags: { '--auth': 'disabled' } }).auth, 'disabled')
   assert.equal(resolved({ flags: { '--auth': 'required' } }).auth, 'required')
