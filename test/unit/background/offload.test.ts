@@ -51,6 +51,11 @@ class HeldScans {
   }
 }
 
+/** An answer without what tells it from others like it. */
+function withoutId(text: string): string {
+  return text.replace(/,"request_id":"\w+"/, '')
+}
+
 /** A body of that length with one record. */
 function sized(bytes: number, fill = 'x'): string {
   return one.replace('"v"', `"${fill.repeat(bytes - one.length + 1)}"`)
@@ -77,7 +82,11 @@ function sharedCases(engine: EngineName): void {
     for (let round = 0; round < 300; round++) {
       const body = maker.make()
       const [expected, answer] = await Promise.all([here.send('POST', path, body), elsewhere.send('POST', path, body)])
-      assert.deepEqual([answer.status, answer.text], [expected.status, expected.text], body.toString('latin1'))
+      assert.deepEqual(
+        [answer.status, withoutId(answer.text)],
+        [expected.status, withoutId(expected.text)],
+        body.toString('latin1')
+      )
     }
     for (let partition = 0; partition < 4; partition++) {
       assert.deepEqual(elsewhere.broker.recordsOf('t', partition), here.broker.recordsOf('t', partition))
