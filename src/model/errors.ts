@@ -4,6 +4,8 @@
  * 4xx groups, 6xx protocol, 9xx internal. Across threads and sockets go the number and the details, never an Error.
  */
 
+import { limits } from './limits.ts'
+
 export type Retry = 'never' | 'same' | 'refresh'
 export type Written = 'no' | 'yes' | 'unknown'
 
@@ -258,14 +260,20 @@ export function errorCodeOf(wire: number): ErrorCode {
   return codeByWire.get(wire) ?? 'INTERNAL'
 }
 
-/** The text of an error with its {placeholders} filled. A missing detail shows as `?`. */
+/** Callers choose names: what they send is not sent back at any length. */
+function shown(detail: string): string {
+  const { errorDetailCharactersMax: most } = limits
+  return detail.length <= most ? detail : `${detail.slice(0, most)}…`
+}
+
+/** The text of an error with its {placeholders} filled. A missing detail shows as `?`, a long one is cut. */
 export function errorText(code: ErrorCode, details: ErrorDetails): string {
   return filled(errorTable[code].text, details)
 }
 
 /** A text of the table with its {placeholders} filled. */
 export function filled(text: string, details: ErrorDetails): string {
-  return text.replace(/\{(\w+)\}/g, (_, name: string) => String(details[name] ?? '?'))
+  return text.replace(/\{(\w+)\}/g, (_, name: string) => shown(String(details[name] ?? '?')))
 }
 
 /**

@@ -78,6 +78,8 @@ export const limits = {
   binaryConnectionsMax: 4096,
   /** Token of an ES01 hello (spec 12). */
   tokenBytesMax: 1024,
+  /** Characters of one thing that an error's text repeats of a request; what is longer is cut. */
+  errorDetailCharactersMax: 1000,
   /** Text of an ES01 error frame: a name of 200 bytes four times over. What is longer is cut. */
   errorTextBytesMax: 1024,
   /** From accepting an ES01 connection to the end of its hello. */
