@@ -84,6 +84,7 @@ export class LagReader {
   }
 
   async #secondsOf(behind: readonly Behind[]): Promise<number | null> {
+    if (behind.length === 0) return 0
     if (behind.length > this.#readsLeft) return null
     this.#readsLeft -= behind.length
     let oldestMs = Number.POSITIVE_INFINITY
@@ -98,7 +99,7 @@ export class LagReader {
     }
     await Promise.all(Array.from({ length: limits.lagReadsAtOnce }, work))
     if (!isWhole) return null
-    // Nothing is behind: Infinity. A clock that was set back makes no age of less than nothing.
+    // A clock that was set back makes no age of less than nothing.
     return Math.max(0, this.#parts.clock.nowMs() - oldestMs) / 1000
   }
 }

@@ -125,9 +125,7 @@ export class Groups implements GroupUseCases {
 
   async list(who: Principal): Promise<GroupDescription[]> {
     authorise(who, 'use group')
-    const groups = [...this.#parts.table.groups()]
-      .filter(({ owner }) => who.isAdmin || owner === who.keyId)
-      .sort((a, b) => (a.name < b.name ? -1 : 1))
+    const groups = [...this.#parts.table.groups()].filter(({ owner }) => who.isAdmin || owner === who.keyId)
     const lags = new LagReader(this.#parts)
     const described: GroupDescription[] = []
     for (const group of groups) {

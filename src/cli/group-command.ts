@@ -72,7 +72,7 @@ function addList(group: Command, io: CliIo): void {
   command.action(async (_, command: Command) => {
     const options = optionsOf(command)
     const answer = await listGroups(openClient(options, io))
-    const text = answer.body.groups.map(formatGroup).join('\n') || '(no groups)'
+    const text = answer.body.groups.map(formatGroup).sort().join('\n') || '(no groups)'
     await print(io.stdout, `${options['json'] === true ? answer.text : text}\n`)
   })
 }

@@ -101,7 +101,7 @@ export interface GroupUseCases {
   leave(who: Principal, group: string, memberId: string): void
   /** @throws GROUP_NOT_FOUND, GROUP_OWNED, FORBIDDEN, MEMBER_NOT_FOUND, MEMBER_OWNED */
   assignment(who: Principal, group: string, memberId: string): Omit<JoinAnswer, 'memberId'>
-  /** The groups that the caller's key owns, by name; admin: all. */
+  /** The groups that the caller's key owns, in the order in which they were made; admin: all. */
   list(who: Principal): Promise<GroupDescription[]>
   /** One of them. @fails GROUP_NOT_FOUND, GROUP_OWNED */
   describe(who: Principal, group: string): Promise<GroupDescription>

@@ -129,7 +129,7 @@ describe('commits of consumer groups', () => {
         await new HttpApi(broker.url).get('/groups')
       )
       assert.deepEqual(
-        groups.map(({ group, owner, generation }) => [group, owner, generation]),
+        groups.map(({ group, owner, generation }) => [group, owner, generation]).sort(),
         ['group-0', 'group-1', 'group-2', 'group-3', 'only-joined'].map(group => [group, 'anonymous', 0]),
         'groups are known, also one that was only joined; members are not'
       )
