@@ -10,6 +10,7 @@ import type { ReadCaller, ReadFormat, ReadRequest } from '../../model/requests.t
 import type { ReplyWatcher } from './engine.ts'
 import type { Exchange } from './exchange.ts'
 import { JSON_TYPE } from './failures.ts'
+import { U32_MAX } from './form.ts'
 import { parseQuery, readPartition, readU64, requireU64 } from './query.ts'
 import type { Attempt, Waiter } from './wait-line.ts'
 
@@ -20,8 +21,6 @@ const ANSWER_MARGIN_BYTES = 64 * 1024
 export function answerBytesOf(maxBytes: number): number {
   return maxBytes + ANSWER_MARGIN_BYTES
 }
-
-const U32_MAX = 0xffff_ffffn
 
 const formNames = ['partition', 'max_records', 'max_bytes', 'encoding']
 

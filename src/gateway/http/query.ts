@@ -1,9 +1,8 @@
 /** Query strings: exact, strict about what is known, silent about what is not. Pure; any thread. */
 import { BrokerError } from '../../model/errors.ts'
+import { U32_MAX, U64_MAX } from './form.ts'
 
 const U64_DIGITS = 20
-const U64_MAX = 0xffff_ffff_ffff_ffffn
-const U32_MAX = 0xffff_ffffn
 const I64_MIN = -(2n ** 63n)
 /** Of a value that an error names. */
 const SHOWN_MAX = 40

@@ -14,7 +14,6 @@ import { Quotas } from '../../../src/control/quotas.ts'
 import { BrokerError } from '../../../src/model/errors.ts'
 import type { KeyUseCases } from '../../../src/model/keys.ts'
 import { anonymous, type Principal } from '../../../src/model/principal.ts'
-import { unreplicated } from '../../../src/model/replication.ts'
 import { readFormats, submitOutcomes, type ReadRequest, type SubmitOutcome } from '../../../src/model/requests.ts'
 import type { Topic } from '../../../src/model/topic.ts'
 import { encodeProduceFrame, type ProduceRecord } from '../../../src/wire/es01/produce-frame.ts'
@@ -22,6 +21,7 @@ import { ProduceDecoder } from '../../../src/wire/es01/produce-request.ts'
 import { ManualClock } from '../../support/log-harness.ts'
 import { noGroups } from '../../support/no-groups.ts'
 import { create, defaults, emptyImage } from '../control/topics.ts'
+import { idleEngine } from './idle-engine.ts'
 
 /** The tests of this folder say themselves who asks. */
 const noKeys: KeyUseCases = {
@@ -172,17 +172,7 @@ export class BrokerStage {
       turnSoon: () => undefined,
       turn: () => undefined,
       onDelivered: hook => void this.#deliveryHooks.push(hook),
-      problems: () => [],
-      troubles: () => [],
-      progress: () => null,
-      openTopic: () => Promise.resolve(),
-      configureTopic: () => Promise.resolve(),
-      dropTopic: () => Promise.resolve(),
-      describeTopic: () => Promise.resolve([]),
-      runRetention: () => Promise.resolve(),
-      offsetsAt: () => Promise.resolve([]),
-      deleteRecords: () => Promise.resolve(0),
-      replication: () => unreplicated
+      ...idleEngine
     }
   }
 }

@@ -11,12 +11,12 @@ import type { StoreChange } from '../../../src/control/store-image.ts'
 import type { BrokerError } from '../../../src/model/errors.ts'
 import { anonymous, type Principal } from '../../../src/model/principal.ts'
 import type { Producer } from '../../../src/model/producer.ts'
-import { unreplicated } from '../../../src/model/replication.ts'
 import { submitOutcomes, type SubmitOutcome } from '../../../src/model/requests.ts'
 import { encodeProduceFrame } from '../../../src/wire/es01/produce-frame.ts'
 import { ProduceDecoder } from '../../../src/wire/es01/produce-request.ts'
 import { ManualClock } from '../../support/log-harness.ts'
 import { emptyImage, topicOf } from '../control/topics.ts'
+import { idleEngine } from './idle-engine.ts'
 
 const topic = topicOf({ id: 1, name: 't', firstHandle: 1, partitionCount: 3 })
 
@@ -139,17 +139,7 @@ export class Stage {
       turnSoon: () => undefined,
       turn: () => undefined,
       onDelivered: () => undefined,
-      problems: () => [],
-      troubles: () => [],
-      progress: () => null,
-      openTopic: () => Promise.resolve(),
-      configureTopic: () => Promise.resolve(),
-      dropTopic: () => Promise.resolve(),
-      describeTopic: () => Promise.resolve([]),
-      runRetention: () => Promise.resolve(),
-      offsetsAt: () => Promise.resolve([]),
-      deleteRecords: () => Promise.resolve(0),
-      replication: () => unreplicated,
+      ...idleEngine,
       read: () => submitOutcomes.taken
     }
   }

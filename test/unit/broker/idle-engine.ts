@@ -1,0 +1,17 @@
+/** What an engine answers that has nothing and does nothing: the part that stages of the broker share. */
+import type { Engine } from '../../../src/broker/engine.ts'
+import { unreplicated } from '../../../src/model/replication.ts'
+
+export const idleEngine = {
+  problems: () => [],
+  troubles: () => [],
+  progress: () => null,
+  openTopic: () => Promise.resolve(),
+  configureTopic: () => Promise.resolve(),
+  dropTopic: () => Promise.resolve(),
+  describeTopic: () => Promise.resolve([]),
+  runRetention: () => Promise.resolve(),
+  offsetsAt: () => Promise.resolve([]),
+  deleteRecords: () => Promise.resolve(0),
+  replication: () => unreplicated
+} as const satisfies Partial<Engine>
