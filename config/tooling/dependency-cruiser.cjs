@@ -12,6 +12,7 @@ const layers = {
   'src/log': [...below, 'src/disk'],
   'src/cold': ['src/base', 'src/model', 'src/disk'],
   'src/config': ['src/base', 'src/model'],
+  'src/schemas': ['src/base', 'src/model'],
   'src/observe': ['src/base', 'src/model'],
   'src/control': below,
   'src/store': [...below, 'src/control'],
@@ -42,7 +43,7 @@ const layers = {
   'workers/store': [...below, 'src/control', 'src/store'],
   'workers/placement': [...below, 'src/disk', 'src/log'],
   'workers/settler': [...below, 'src/disk', 'src/log'],
-  'workers/background': [...below, 'src/background', 'src/log', 'src/disk', 'src/cold'],
+  'workers/background': [...below, 'src/background', 'src/schemas', 'src/log', 'src/disk', 'src/cold'],
   'native-free-bench': [...below, 'src/client'],
   test: ['src', 'workers', 'native-free-bench']
 }
@@ -57,6 +58,10 @@ const packages = {
   msgpackr: 'src/wire',
   '@aws-sdk': 'src/cold',
   'smol-toml': 'src/config',
+  ajv: 'src/schemas',
+  'ajv-formats': 'src/schemas',
+  avsc: 'src/schemas',
+  protobufjs: 'src/schemas',
   'hdr-histogram-js': 'native-free-bench',
   'cli-progress': 'src/cli',
   'tar-stream': 'src/cli/offline'

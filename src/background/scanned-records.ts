@@ -63,6 +63,7 @@ export function packRecords(source: RecordSource): ScannedProduce {
 const EMPTY = Buffer.alloc(0)
 
 export class ScannedRecords implements RecordSource {
+  readonly hasHeaders = false
   readonly producerId: string | null
   readonly count: number
   readonly ringBytes: number

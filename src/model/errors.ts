@@ -1,7 +1,7 @@
 /**
  * Every error a caller can see: number, Kafka code, HTTP status, what to do, and what became of the data.
  * Numbers are forever; a gap is a retired number. 1xx request and catalog, 2xx log and shard, 3xx access and quota,
- * 4xx groups, 6xx protocol, 9xx internal. Across threads and sockets go the number and the details, never an Error.
+ * 4xx groups, 5xx schemas, 6xx protocol, 9xx internal. Across threads and sockets go the number and the details, never an Error.
  */
 
 import { limits } from './limits.ts'
@@ -241,6 +241,31 @@ export const errorTable = {
     'bad request',
     "the members of group '{group}' speak {kind}: one that speaks {wanted} can join when they are gone",
     { kafka: 23 }
+  ),
+
+  SCHEMA_NOT_FOUND: spec(501, 404, 'not found', 'no schema {schema}, or none that this key may read'),
+  SUBJECT_NOT_FOUND: spec(502, 404, 'not found', "no subject '{subject}', or none that this key may read"),
+  VERSION_NOT_FOUND: spec(503, 404, 'not found', "subject '{subject}' has no version {version}"),
+  SCHEMA_INVALID: spec(504, 400, 'bad request', 'schema is not a valid {type} schema: {problem}; nothing was written'),
+  SCHEMA_TOO_LARGE: spec(
+    505,
+    400,
+    'bad request',
+    'schema has {size} bytes: allowed is 1 to {limit}; nothing was written'
+  ),
+  // The seed fixes how the words begin.
+  SCHEMA_INCOMPATIBLE: spec(506, 400, 'bad request', '{mode}-incompatible: {problem}'),
+  SCHEMAS_TOO_MANY: spec(
+    507,
+    400,
+    'bad request',
+    "a version of subject '{subject}' would be over the limit of {limit} {what} of all subjects; nothing was written"
+  ),
+  SCHEMA_TIMEOUT: spec(
+    508,
+    400,
+    'bad request',
+    'the schema took more than {milliseconds} ms to {step}: make it simpler; nothing was written'
   ),
 
   FRAME_INVALID: spec(601, 400, 'decode', '{problem}', { kafka: 42 }),

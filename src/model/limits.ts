@@ -57,6 +57,17 @@ export const limits = {
   /** Members of all groups, and partitions that they have: what a process that only joins could take of the memory. */
   membersTotalMax: 100_000,
   assignedPartitionsMax: 10_000_000,
+  /** Bytes of one schema (spec 10). */
+  schemaBytesMax: 512 * 1024,
+  /** Versions of all subjects (spec 10), and bytes of their texts: all are in memory. */
+  schemaVersionsMax: 100_000,
+  schemaBytesTotalMax: 64 * 1024 * 1024,
+  /** For a schema to be parsed and compared, off the main thread; then that thread is ended. */
+  schemaCheckMs: 5_000,
+  /** Reads and streams that wait for records, of all connections: some 300 bytes each. */
+  watchesMax: 100_000,
+  /** Ceiling of max_wait_ms of a consume. */
+  readWaitMsMax: 60_000,
   /** Between two flushes of committed offsets: with the writing itself it stays below the second of the seed. */
   groupFlushMs: 750,
   /** Offsets of one such commit to the store: what it does in a few milliseconds, so that others get their turn between. */

@@ -16,14 +16,19 @@ import type { PartitionOffsets, TopicConfig, TopicConfigPatch, TopicDescription 
  *
  * Ring layout of a record, big-endian, the same as in an ES01 produce frame but with the partition always resolved:
  *   key_len i32 (−1 none) · key · value_len u32 · value · partition i32 · sequence i64 (i64::MIN none)
+ *
+ * If any record of the request has headers, each is followed by headers_len u32 · headers, in the form of a RecordBatch v2
+ * record: count varint, then key length varint · key · value length varint (−1 null) · value for each. None: one byte, 0.
  */
 export interface RecordSource {
   readonly count: number
+  /** The ring layout has headers, of all records. */
+  readonly hasHeaders: boolean
   /** The producer id that the request names, unchecked, or null. Sequences count only together with one. */
   readonly producerId: string | null
   /** Bytes of all records in ring layout. */
   readonly ringBytes: number
-  /** key + value bytes of record i. */
+  /** key + value + header bytes of record i. Its headers_len, and a count of no headers, do not count. */
   payloadBytesOf(i: number): number
   /** Largest payloadBytesOf, and the index it belongs to. */
   readonly largestPayloadBytes: number
@@ -62,8 +67,11 @@ export interface ProduceCaller {
   onDispatched?(): void
 }
 
-/** How the shard encodes the answer of a read. */
-export const readFormats = { es01: 0, jsonUtf8: 1, jsonBase64: 2 } as const
+/**
+ * How the shard encodes the answer of a read: an ES01 payload, the JSON or MessagePack body of an HTTP consume, or frames
+ * of one JSON text a record (wire/json/record-frames.ts), which a stream takes apart.
+ */
+export const readFormats = { es01: 0, jsonUtf8: 1, jsonBase64: 2, framesUtf8: 3, framesBase64: 4, msgpack: 5 } as const
 export type ReadFormat = (typeof readFormats)[keyof typeof readFormats]
 
 export interface ReadRequest {
@@ -88,6 +96,33 @@ export interface ReadCaller {
   onReadFailed(error: BrokerError): void
 }
 
+/** Somebody who waits until a partition has something to read. */
+export interface WatchRequest {
+  readonly topic: string
+  readonly partition: number
+  /** u64: high and low 32 bits. */
+  readonly offsetHigh: number
+  readonly offsetLow: number
+  /** At least 1. Stored bytes at or above the offset: what is read may be counted a little differently. */
+  readonly minBytes: number
+}
+
+/** Hears once, never before submitWatch returned; after cancel, nothing. */
+export interface WatchCaller {
+  /** There is as much to read. */
+  onAvailable(): void
+  /**
+   * KEY_REVOKED: the caller's key. TOPIC_NOT_FOUND: it was deleted. SHARD_DOWN, SHARD_DIED: whoever still wants to wait
+   * asks again; the read that follows hears when the shard is back.
+   */
+  onWatchFailed(error: BrokerError): void
+}
+
+/** Ends a watch: its caller hears nothing more, and nothing of it is kept. Again: nothing happens. */
+export interface Watch {
+  cancel(): void
+}
+
 /**
  * taken: the caller will hear. full: a ring has no room; nothing was taken; submit again after whenRoom called back.
  * A refusal (unknown topic, bad partition…) is `taken` too: it comes as onProduceFailed or onReadFailed.
@@ -96,6 +131,15 @@ export interface ReadCaller {
  */
 export const submitOutcomes = { taken: 0, full: 1, held: 2 } as const
 export type SubmitOutcome = (typeof submitOutcomes)[keyof typeof submitOutcomes]
+
+/** What a broker serves those who wait. */
+export interface WatchUseCases {
+  /**
+   * Waits, without a bound of time, until there is something to read. Refusals come as onWatchFailed: FORBIDDEN,
+   * TOPIC_NOT_FOUND, PARTITION_RANGE, OVERLOADED (limits.watchesMax). Costs no quota: the read that follows does.
+   */
+  submitWatch(who: Principal, watch: WatchRequest, caller: WatchCaller): Watch
+}
 
 export interface CreateTopicRequest {
   readonly name: string

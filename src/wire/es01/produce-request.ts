@@ -32,6 +32,7 @@ const NO_BYTES: Buffer = Buffer.alloc(0)
  * What it says is valid until the next decode, and only while the caller keeps the payload where it is.
  */
 export class ProduceDecoder implements RecordSource {
+  readonly hasHeaders = false
   topic = ''
   producerId: string | null = null
   count = 0

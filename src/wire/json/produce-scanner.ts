@@ -58,6 +58,7 @@ const PARTITION_FAULT = 8
 const SEQUENCE_FAULT = 16
 
 export class ProduceScanner implements RecordSource {
+  readonly hasHeaders = false
   /** Records in the body; beyond the limit they are counted and checked, not kept. */
   count = 0
   ringBytes = 0
