@@ -9,8 +9,10 @@ import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
+import { siblingModule } from '../src/base/module-url.ts'
 import { parseAddress } from './drivers/driver.ts'
 import type { BrokerAddresses } from './load/connections.ts'
+import type { SyncMode } from './minimal-log.ts'
 
 export interface BrokerOptions {
   readonly dataDir: string
@@ -91,6 +93,21 @@ export async function startBroker(options: BrokerOptions): Promise<BrokerProcess
   const args = [join(packageRoot(), 'src', 'bin.js'), 'serve', ...brokerFlags(options)]
   if (options.descriptorsMax === undefined) return watchBroker(process.execPath, args)
   return watchBroker(...withDescriptors(options.descriptorsMax, process.execPath, args))
+}
+
+export interface MinimalOptions {
+  /** Where its file is made. */
+  readonly dataDir: string
+  readonly mode: SyncMode
+  /** Size of the file, all of it written before the server is ready. */
+  readonly fileBytes: number
+}
+
+/** Starts the minimal server that the broker is held against; it logs as the broker does. @throws Error with its last log lines. */
+export function startMinimalServer(options: MinimalOptions): Promise<BrokerProcess> {
+  const entry = fileURLToPath(siblingModule(import.meta.url, './minimal-process'))
+  const file = join(options.dataDir, 'log.bin')
+  return watchBroker(process.execPath, [entry, file, String(options.fileBytes), options.mode])
 }
 
 /** Starts any command that logs as the broker does, and waits for its ready line. */

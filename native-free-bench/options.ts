@@ -20,9 +20,14 @@ export const scenarios = [
   'recovery',
   'many',
   'scrape',
-  'groups'
+  'groups',
+  'json'
 ] as const
 export type Scenario = (typeof scenarios)[number]
+
+/** The HTTP servers that a broker has. */
+export const httpEngines = ['uws', 'node'] as const
+export type HttpEngine = (typeof httpEngines)[number]
 
 export interface BenchOptions {
   readonly scenarios: readonly Scenario[]
@@ -43,6 +48,8 @@ export interface BenchOptions {
   readonly rate: number | null
   /** Shard counts to sweep; null stands for the broker's default. */
   readonly shards: readonly (number | null)[]
+  /** HTTP engines of the brokers of `json`; null stands for the broker's own choice. */
+  readonly engines: readonly (HttpEngine | null)[]
   readonly fillAheadBytes: number
   /** Journal budget of the brokers of `sustained` and `cleaning`; null: the broker's own. */
   readonly budgetBytes: number | null
@@ -84,6 +91,7 @@ compares with a bare loop of write + fdatasync on the same disk. Rounds are inte
   --keyed                  records have keys and scatter by them
   --rate N                 open loop: requests per second, latency from the intended send time
   --shards LIST            sweep over shard counts (default: the broker's own)
+  --engine LIST            uws, node: HTTP engines of the brokers of json (default: the broker's own choice)
   --fill-ahead SIZE        slots filled before a window opens, in all (default: 2GiB)
   --budget SIZE            journal budget of sustained and cleaning (default: the broker's own; a smaller one is quicker)
   --budgets N              journal budgets that sustained and cleaning write in all (default: 4)
@@ -103,6 +111,7 @@ Examples:
   npm run bench -- --scenario produce --shards 1,2 --protocol es01,http
   npm run bench -- --scenario limit,sustained,cleaning --budget 1GiB --rounds 3
   npm run bench -- --scenario recovery --gigabytes 1,10,30
+  npm run bench -- --scenario json --engine uws,node
 `
 
 /** Scenarios that need a fresh directory, a setting or a restart. */
@@ -112,7 +121,8 @@ const ownBrokerOnly: ReadonlySet<Scenario> = new Set<Scenario>([
   'recovery',
   'many',
   'scrape',
-  'groups'
+  'groups',
+  'json'
 ])
 
 /** Every fault of a command line, one per line. */
@@ -143,6 +153,7 @@ export function parseOptions(args: readonly string[]): BenchOptions {
     keyed: values['keyed'] === true,
     rate: values['rate'] === undefined ? null : read.integer('rate', 1, 1, 10_000_000),
     shards: values['shards'] === undefined ? [null] : read.integers('shards', [], 1, 1024),
+    engines: values['engine'] === undefined ? [null] : read.choices('engine', httpEngines, []),
     fillAheadBytes: read.bytes('fill-ahead', 2 * 1024 ** 3),
     budgetBytes: values['budget'] === undefined ? null : read.bytes('budget', 0),
     budgets: read.integer('budgets', 4, 1, 1000),
@@ -176,7 +187,7 @@ type FlagValues = Readonly<Record<string, string | boolean | undefined>>
 
 function parseFlags(args: readonly string[]): FlagValues {
   const names = ['scenario', 'protocol', 'rounds', 'seconds', 'warm-up', 'connections', 'in-flight', 'records', 'bytes']
-  names.push('partitions', 'partition-counts', 'rate', 'shards', 'fill-ahead', 'fetch-bytes', 'limit-bytes')
+  names.push('partitions', 'partition-counts', 'rate', 'shards', 'engine', 'fill-ahead', 'fetch-bytes', 'limit-bytes')
   names.push('budget', 'budgets', 'gigabytes', 'starts', 'json', 'html', 'data-dir', 'broker')
   const options = Object.fromEntries(names.map(name => [name, text]))
   try {

@@ -4,7 +4,8 @@
  */
 import type { Protocol } from './load/connections.ts'
 import { LIMIT_LARGE_BYTES, LIMIT_SMALL_BYTES } from './limit.ts'
-import type { BenchOptions, Scenario } from './options.ts'
+import type { SyncMode } from './minimal-log.ts'
+import type { BenchOptions, HttpEngine, Scenario } from './options.ts'
 
 /** A loop of write + fdatasync without a broker. */
 export interface DiskCase {
@@ -15,7 +16,7 @@ export interface DiskCase {
   readonly writeBytes: number | null
 }
 
-/** A load on a broker. */
+/** A load on a broker, or on the minimal server that it is held against. */
 export interface BrokerCase {
   readonly kind: 'produce' | 'consume' | 'mixed' | 'sustained' | 'cleaning'
   readonly id: string
@@ -29,6 +30,10 @@ export interface BrokerCase {
   readonly records: number
   readonly valueBytes: number
   readonly rate: number | null
+  /** null: the broker's own choice. */
+  readonly engine: HttpEngine | null
+  /** null: a broker answers; else the minimal server, which syncs so. */
+  readonly minimal: SyncMode | null
 }
 
 export type Case = DiskCase | BrokerCase
@@ -37,6 +42,7 @@ export type Case = DiskCase | BrokerCase
 export const limitMeanId = 'limit-mean'
 export const limitLargeId = 'limit-1mib'
 export const limitSmallId = 'limit-4kib'
+export const minimalIds: Readonly<Record<SyncMode, string>> = { group: 'minimal-group/http', each: 'minimal-each/http' }
 
 /** All cases of a run, in the order of the first round. */
 export function planCases(options: BenchOptions): Case[] {
@@ -61,6 +67,7 @@ export function planCases(options: BenchOptions): Case[] {
       if (has('mixed')) cases.push(brokerCase(options, 'mixed', 'mixed', { protocol, shards }))
     }
   }
+  if (has('json')) cases.push(...jsonCases(options))
   return cases
 }
 
@@ -107,6 +114,22 @@ function sustainedCases(options: BenchOptions, protocol: Protocol, shards: numbe
   return [...plain.map(count => caseOf('sustained', count)), ...cleaned.map(count => caseOf('cleaning', count))]
 }
 
+/** Produce of JSON over HTTP on our broker, and the same on the minimal server: 100 × 1 KiB a request, 8 at a time. */
+function jsonCases(options: BenchOptions): Case[] {
+  const load = { connections: 8, inFlight: 1, records: 100, valueBytes: 1024, keyed: false, rate: null }
+  const shape = { protocol: 'http', ...load } as const
+  const ours = options.shards.flatMap(shards =>
+    options.engines.map(engine => {
+      const name = `json${engine === null ? '' : `-${engine}`}`
+      return brokerCase(options, 'produce', name, { ...shape, shards, engine })
+    })
+  )
+  const minimal = (['group', 'each'] as const).map(mode =>
+    brokerCase(options, 'produce', `minimal-${mode}`, { ...shape, shards: null, minimal: mode })
+  )
+  return [...ours, ...minimal]
+}
+
 function partitionCases(options: BenchOptions, protocol: Protocol, shards: number | null): Case[] {
   const counts = partitionCountsOf('partitions', options)
   const cases = counts.map(partitions =>
@@ -130,7 +153,8 @@ function brokerCase(
   differing: Partial<BrokerCase> & Pick<BrokerCase, 'protocol' | 'shards'>
 ): BrokerCase {
   const { partitions, keyed, connections, inFlight, records, valueBytes, rate } = options
-  const shape = { partitions, keyed, connections, inFlight, records, valueBytes, rate, ...differing }
+  const load = { partitions, keyed, connections, inFlight, records, valueBytes, rate }
+  const shape = { ...load, engine: null, minimal: null, ...differing }
   const routing = shape.keyed ? 'scattered by key over' : 'requests cycle over'
   const loop = shape.rate === null ? '' : `, ${shape.rate} requests/s`
   const title =

@@ -4,7 +4,7 @@
  */
 import type { LatencySummary } from './latency.ts'
 import type { Machine } from './machine.ts'
-import { limitLargeId, limitMeanId, limitSmallId, partitionsId, suffix, sustainedId } from './plan.ts'
+import { limitLargeId, limitMeanId, limitSmallId, minimalIds, partitionsId, suffix, sustainedId } from './plan.ts'
 import type { BrokerCase, Case } from './plan.ts'
 import { median, pairedRatio } from './statistics.ts'
 
@@ -116,6 +116,7 @@ export function compare(results: readonly CaseResult[]): Comparison[] {
     }
   }
   for (const result of results) addSustained(result, find, add)
+  for (const result of results) addMinimal(result, find, add)
   for (const { protocol, shards } of sweeps(results)) {
     const rate = (count: number): (number | undefined)[] =>
       perRound(find(partitionsId(count, protocol, shards)), round => round.recordsPerSecond)
@@ -140,6 +141,17 @@ function addSustained(result: CaseResult, find: (id: string) => CaseResult | und
     rates,
     perRound(find(without), round => round.recordsPerSecond)
   )
+}
+
+/** The broker against the minimal server under the same load. */
+function addMinimal(result: CaseResult, find: (id: string) => CaseResult | undefined, add: AddRatio): void {
+  const one = result.case
+  if (one.kind === 'disk' || one.minimal !== null || !one.id.startsWith('json')) return
+  const rates = perRound(result, round => round.recordsPerSecond)
+  for (const id of [minimalIds.group, minimalIds.each]) {
+    const theirs = perRound(find(id), round => round.recordsPerSecond)
+    add(`${one.id} ÷ ${id}: records/s`, rates, theirs)
+  }
 }
 
 /** Bytes/s of the faster bare loop of each round. */

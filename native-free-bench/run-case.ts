@@ -4,7 +4,7 @@
  */
 import { closeSync, fsyncSync, mkdirSync, openSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { startBroker } from './broker-process.ts'
+import { startBroker, startMinimalServer } from './broker-process.ts'
 import type { BrokerProcess, JournalTotals } from './broker-process.ts'
 import { allocatedBytes, watchFill } from './fill-watch.ts'
 import { HttpJson } from './http-json.ts'
@@ -93,7 +93,7 @@ export async function runBrokerCase(context: RunContext, one: BrokerCase): Promi
 
 async function runOnFreshBroker(context: RunContext, one: BrokerCase, dataDir: string): Promise<RoundResult> {
   const { fillAheadBytes } = context.options
-  const broker = await startBroker({ dataDir, shards: one.shards, fillAheadBytes, flags: [] })
+  const broker = await startServer(one, dataDir, fillAheadBytes)
   context.current = broker
   let result: RoundResult
   let totals: JournalTotals | null
@@ -113,11 +113,18 @@ async function runOnFreshBroker(context: RunContext, one: BrokerCase, dataDir: s
   if (totals === null || totals.syncs === 0) return result
   const bytesPerSync = totals.journalBytes / totals.syncs
   // One-record latency says nothing about the groups that a throughput load makes.
-  if (one.kind === 'produce' && one.records * one.connections * one.inFlight > 1)
+  if (one.kind === 'produce' && one.minimal === null && one.records * one.connections * one.inFlight > 1)
     context.bytesPerSync.push(bytesPerSync)
   const notes = [...result.notes]
   if (totals.slotsUnfilled > 0) notes.push('slots were written that had not been filled before (raise --fill-ahead)')
   return { ...result, extras: { ...result.extras, bytesPerSync }, notes }
+}
+
+/** What the case is about: a broker of ours, or the minimal server on a file of the size of the filled slots. */
+function startServer(one: BrokerCase, dataDir: string, fillAheadBytes: number): Promise<BrokerProcess> {
+  if (one.minimal !== null) return startMinimalServer({ dataDir, mode: one.minimal, fileBytes: fillAheadBytes })
+  const flags = one.engine === null ? [] : ['--http-engine', one.engine]
+  return startBroker({ dataDir, shards: one.shards, fillAheadBytes, flags })
 }
 
 /** @param wantedBytes less than --fill-ahead, if so. @returns bytes of slots that are filled when the load begins. */

@@ -126,7 +126,7 @@ describe('options', () => {
         }
       }, name)
     }
-    assert.equal(named.length, 26)
+    assert.equal(named.length, 27)
   })
 })
 
