@@ -26,6 +26,8 @@ export interface RequestHead {
   /** Where the page that asks came from; empty if it is none. */
   readonly origin: string
   readonly contentType: string
+  /** Accept; empty if there is none. */
+  readonly accept: string
   /** As sent; null: the header is not there. Secrets: only authenticate.ts reads them. */
   readonly authorization: string | null
   /** X-Es-Key, likewise. */

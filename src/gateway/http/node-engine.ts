@@ -177,6 +177,7 @@ function readHead(request: IncomingMessage): RequestHead {
     host: headers.host ?? '',
     origin: headers.origin ?? '',
     contentType: headers['content-type'] ?? '',
+    accept: headers.accept ?? '',
     authorization: headers.authorization ?? null,
     apiKey: textOf(headers['x-es-key']),
     contentLength: readLength(length),

@@ -213,6 +213,7 @@ function readHead(request: UwsRequest): RequestHead {
     host: request.getHeader('host'),
     origin: request.getHeader('origin'),
     contentType: request.getHeader('content-type'),
+    accept: request.getHeader('accept'),
     // Empty headers are worth a walk only where the other one would count instead.
     authorization:
       apiKey === null ? request.getHeader('authorization') || null : credentialOf(request, 'authorization'),
