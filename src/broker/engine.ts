@@ -13,6 +13,7 @@ export interface EngineRead {
   readonly partition: number
   readonly offsetHigh: number
   readonly offsetLow: number
+  readonly isFromStart?: boolean
   readonly maxRecords: number
   readonly maxBytes: number
   readonly format: number

@@ -80,6 +80,8 @@ export interface ReadRequest {
   /** u64: high and low 32 bits. */
   readonly offsetHigh: number
   readonly offsetLow: number
+  /** Where the partition begins is what is wanted, if the offset is below it: the answer has no `skipped` for that. */
+  readonly isFromStart?: boolean
   /** Already clamped to the settings. */
   readonly maxRecords: number
   readonly maxBytes: number

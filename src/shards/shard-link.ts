@@ -18,6 +18,7 @@ import {
   OVERSIZED_BYTES,
   PRODUCE_HEADER_BYTES,
   READ_BYTES,
+  READ_FROM_START,
   REPLY_HEADER_BYTES,
   REPLY_LAST,
   replyTypes,
@@ -224,6 +225,7 @@ export class ShardLink {
       partition: number
       offsetHigh: number
       offsetLow: number
+      isFromStart?: boolean
       maxRecords: number
       maxBytes: number
       format: number
@@ -233,7 +235,8 @@ export class ShardLink {
     const at = this.#reserveRead(READ_BYTES)
     if (at < 0) return false
     const buffer = this.reads.buffer
-    buffer.writeUInt32BE((requestTypes.read << 24) | (read.format << 16), at)
+    const flags = read.isFromStart === true ? READ_FROM_START : 0
+    buffer.writeUInt32BE((requestTypes.read << 24) | (read.format << 16) | (flags << 8), at)
     buffer.writeUInt32BE(this.pending.add(request), at + 4)
     buffer.writeUInt32BE(read.handle, at + 8)
     buffer.writeUInt32BE(read.partition, at + 12)

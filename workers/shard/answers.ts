@@ -1,153 +1,197 @@
 /**
- * The answers of reads, encoded for the caller in the shard: the payload of an ES01 0x82 frame, or the JSON body of an
- * HTTP consume. One answer at a time; the buffer is the writer's and is used again.
+ * The answers of reads, encoded for the caller in the shard: the payload of an ES01 0x82 frame, the JSON or MessagePack
+ * body of an HTTP consume, or frames of JSON texts. Shard thread only. One answer at a time; the buffer is the writer's
+ * and is used again.
  */
-import { isAscii, isUtf8 } from 'node:buffer'
-import { copyBytes } from '../../src/base/copy.ts'
+import { assert } from '../../src/base/assert.ts'
 import { readFormats, type ReadFormat } from '../../src/model/requests.ts'
-import { write64 } from '../../src/wire/primitives/u64.ts'
+import {
+  FRAMES_HEAD_BYTES,
+  FRAMES_SKIPPED,
+  FRAMES_SKIPPED_BYTES,
+  FRAME_HEAD_BYTES
+} from '../../src/wire/json/record-frames.ts'
+import { MSGPACK_ARRAY_32, MSGPACK_MAP, MSGPACK_UINT_64 } from '../../src/wire/primitives/msgpack-marks.ts'
+import { write64, writeU32 } from '../../src/wire/primitives/u64.ts'
+import { AnswerBuffer, type AnsweredRecord } from './answer-buffer.ts'
+import { writeJsonRecord } from './json-record.ts'
+import { writeIntField, writeMsgpackName, writeMsgpackRecord } from './msgpack-record.ts'
 
-const FIRST_BYTES = 64 * 1024
-/** Kept between reads; a larger buffer is let go. */
-const KEPT_BYTES = 1024 * 1024
 /** Bytes of an ES01 payload before its records: next_offset, high_watermark, count. */
 const ES01_HEAD_BYTES = 20
-/** Most that JSON makes of one byte of text: \u00XX. */
-const JSON_GROWTH = 6
-/** A record's JSON beside key and value: names, punctuation, three numbers. */
-const JSON_RECORD_BYTES = 160
-/** What follows the records in JSON: two numbers of up to 20 digits, names, the encoding. */
-const JSON_TAIL_BYTES = 128
-
-/** One record as it lies in a batch. Lengths −1 are null. */
-export interface RecordPlace {
-  readonly bytes: Buffer
-  readonly keyStart: number
-  readonly keyLength: number
-  readonly valueStart: number
-  readonly valueLength: number
-}
+/** Of an ES01 record beside key and value: partition, offset, timestamp, two lengths. */
+const ES01_RECORD_BYTES = 28
+/** What follows the records in JSON and MessagePack: two numbers of up to 20 digits, names, the encoding. */
+const TAIL_BYTES = 128
+/** The field `skipped`: three numbers and names. */
+const SKIPPED_BYTES = 128
+/** Where the number of records stands in MessagePack: behind a map, the name `records` and the mark of an array. */
+const MSGPACK_COUNT_AT = 10
 
 export class AnswerWriter {
-  buffer = Buffer.allocUnsafe(FIRST_BYTES)
-  length = 0
+  readonly #out = new AnswerBuffer()
   #format: ReadFormat = readFormats.es01
   #count = 0
   #maxBytes = 0
+  /** Where the read was to begin, if it did not; −1: nothing was skipped. */
+  #skippedFrom = -1
+  #skippedTo = -1
+
+  /** The answer stands in buffer[0, length). */
+  get buffer(): Buffer {
+    return this.#out.bytes
+  }
+
+  get length(): number {
+    return this.#out.length
+  }
 
   /** @param maxBytes also bounds the encoded answer, the first record excepted. */
   begin(format: ReadFormat, maxBytes: number): void {
-    if (this.buffer.length > KEPT_BYTES) this.buffer = Buffer.allocUnsafe(FIRST_BYTES)
+    const out = this.#out
+    out.clear()
     this.#format = format
     this.#maxBytes = maxBytes
     this.#count = 0
-    this.length = 0
-    if (format === readFormats.es01) this.length = ES01_HEAD_BYTES
-    else this.#text('{"records":[')
+    this.#skippedFrom = -1
+    this.#skippedTo = -1
+    if (format === readFormats.es01) out.length = ES01_HEAD_BYTES
+    else if (this.#isFrames) out.length = FRAMES_HEAD_BYTES
+    else if (format === readFormats.msgpack) this.#beginMsgpack()
+    else out.text('{"records":[')
+  }
+
+  /**
+   * Says in the answer that nothing could be read from `requested` on, before `earliest`. Again: the first `requested` and
+   * the last `earliest` count. Only before the first record, and not in ES01, which has no place for it.
+   */
+  skip(requested: number, earliest: number): void {
+    assert(this.#count === 0 && this.#format !== readFormats.es01, 'a read skips before its first record only')
+    if (this.#skippedFrom < 0) {
+      this.#skippedFrom = requested
+      // Frames have it before the records.
+      if (this.#isFrames) this.#out.length += FRAMES_SKIPPED_BYTES
+    }
+    this.#skippedTo = earliest
   }
 
   /** Adds a record. @returns false, and nothing is added, if the answer would pass maxBytes. */
-  add(partition: number, offset: number, timestampMs: number, record: RecordPlace): boolean {
-    const before = this.length
-    if (this.#format === readFormats.es01) this.#addEs01(partition, offset, timestampMs, record)
-    else this.#addJson(partition, offset, timestampMs, record)
-    const tail = this.#format === readFormats.es01 ? 0 : JSON_TAIL_BYTES
-    if (this.#count > 0 && this.length + tail > this.#maxBytes) {
-      this.length = before
+  add(record: AnsweredRecord): boolean {
+    const out = this.#out
+    const before = out.length
+    if (this.#format === readFormats.es01) this.#addEs01(record)
+    else if (this.#isFrames) this.#addFrame(record)
+    else if (this.#format === readFormats.msgpack) writeMsgpackRecord(out, record)
+    else this.#addJson(record)
+    if (this.#count > 0 && out.length + this.#tailBytes > this.#maxBytes) {
+      out.length = before
       return false
     }
     this.#count++
     return true
   }
 
-  /** Completes the answer: buffer[0, length). `nextOffset` is a u64 in decimal. */
+  /** Completes the answer. `nextOffset` is a u64. */
   finish(nextOffset: bigint, highWatermark: number): void {
-    if (this.#format === readFormats.es01) {
-      this.buffer.writeBigUInt64BE(nextOffset, 0)
-      write64(this.buffer, 8, highWatermark)
-      this.buffer.writeUInt32BE(this.#count, 16)
-      return
-    }
-    const encoding = this.#format === readFormats.jsonBase64 ? ',"encoding":"base64"' : ''
-    this.#reserve(JSON_TAIL_BYTES)
-    this.#text(`],"next_offset":${nextOffset},"high_watermark":${highWatermark}${encoding}}`)
+    const out = this.#out
+    out.reserve(this.#tailBytes)
+    if (this.#format === readFormats.es01 || this.#isFrames) {
+      out.bytes.writeBigUInt64BE(nextOffset, 0)
+      write64(out.bytes, 8, highWatermark)
+      writeU32(out.bytes, 16, this.#count)
+      if (this.#isFrames) this.#finishFrames(highWatermark)
+    } else if (this.#format === readFormats.msgpack) this.#finishMsgpack(nextOffset, highWatermark)
+    else this.#finishJson(nextOffset, highWatermark)
   }
 
-  #addEs01(partition: number, offset: number, timestampMs: number, record: RecordPlace): void {
+  get #isFrames(): boolean {
+    return this.#format === readFormats.framesUtf8 || this.#format === readFormats.framesBase64
+  }
+
+  /** What finish() adds at most. */
+  get #tailBytes(): number {
+    if (this.#format === readFormats.es01 || this.#isFrames) return 0
+    return this.#skippedFrom < 0 ? TAIL_BYTES : TAIL_BYTES + SKIPPED_BYTES
+  }
+
+  #addEs01(record: AnsweredRecord): void {
+    const out = this.#out
     const keyBytes = Math.max(0, record.keyLength)
     const valueBytes = Math.max(0, record.valueLength)
-    this.#reserve(28 + keyBytes + valueBytes)
-    const buffer = this.buffer
-    let at = buffer.writeUInt32BE(partition, this.length)
-    write64(buffer, at, offset)
-    write64(buffer, at + 8, timestampMs)
-    at = buffer.writeInt32BE(record.keyLength, at + 16)
-    at = copyBytes(record.bytes, record.keyStart, record.keyStart + keyBytes, buffer, at)
-    at = buffer.writeUInt32BE(valueBytes, at)
-    this.length = copyBytes(record.bytes, record.valueStart, record.valueStart + valueBytes, buffer, at)
+    out.reserve(ES01_RECORD_BYTES + keyBytes + valueBytes)
+    const at = out.length
+    writeU32(out.bytes, at, record.partition)
+    write64(out.bytes, at + 4, record.offset)
+    write64(out.bytes, at + 12, record.timestampMs)
+    writeU32(out.bytes, at + 20, record.keyLength)
+    out.length = at + 24
+    out.copy(record.bytes, record.keyStart, record.keyStart + keyBytes)
+    out.length = writeU32(out.bytes, out.length, valueBytes)
+    out.copy(record.bytes, record.valueStart, record.valueStart + valueBytes)
   }
 
-  #addJson(partition: number, offset: number, timestampMs: number, record: RecordPlace): void {
-    const payload = Math.max(0, record.keyLength) + Math.max(0, record.valueLength)
-    this.#reserve(JSON_RECORD_BYTES + payload * JSON_GROWTH + JSON_TAIL_BYTES)
-    const comma = this.#count > 0 ? ',' : ''
-    this.#text(`${comma}{"partition":${partition},"offset":${offset},"timestamp_ms":${timestampMs},"key":`)
-    if (record.keyLength < 0) this.#text('null')
-    else this.#string(record.bytes, record.keyStart, record.keyLength)
-    this.#text(',"value":')
-    this.#string(record.bytes, record.valueStart, Math.max(0, record.valueLength))
-    this.#text('}')
+  #addJson(record: AnsweredRecord): void {
+    this.#out.reserve(1)
+    if (this.#count > 0) this.#out.byte(0x2c)
+    writeJsonRecord(this.#out, record, this.#format === readFormats.jsonBase64)
   }
 
-  #string(bytes: Buffer, start: number, length: number): void {
-    const buffer = this.buffer
-    buffer[this.length++] = 0x22
-    if (this.#format === readFormats.jsonBase64) {
-      this.length += buffer.write(bytes.toString('base64', start, start + length), this.length, 'latin1')
-    } else {
-      this.#utf8(bytes, start, start + length)
+  #addFrame(record: AnsweredRecord): void {
+    const out = this.#out
+    out.reserve(FRAME_HEAD_BYTES)
+    const at = out.length
+    out.length = at + FRAME_HEAD_BYTES
+    writeJsonRecord(out, record, this.#format === readFormats.framesBase64)
+    write64(out.bytes, at, record.offset)
+    writeU32(out.bytes, at + 8, out.length - at - FRAME_HEAD_BYTES)
+  }
+
+  #finishJson(nextOffset: bigint, highWatermark: number): void {
+    const encoding = this.#format === readFormats.jsonBase64 ? ',"encoding":"base64"' : ''
+    const skipped =
+      this.#skippedFrom < 0
+        ? ''
+        : `,"skipped":{"requested":${this.#skippedFrom},"earliest":${this.#skippedTo},"latest":${highWatermark}}`
+    this.#out.text(`],"next_offset":${nextOffset},"high_watermark":${highWatermark}${encoding}${skipped}}`)
+  }
+
+  #finishFrames(highWatermark: number): void {
+    const { bytes } = this.#out
+    const isSkipped = this.#skippedFrom >= 0
+    writeU32(bytes, 20, isSkipped ? FRAMES_SKIPPED : 0)
+    if (!isSkipped) return
+    write64(bytes, FRAMES_HEAD_BYTES, this.#skippedFrom)
+    write64(bytes, FRAMES_HEAD_BYTES + 8, this.#skippedTo)
+    write64(bytes, FRAMES_HEAD_BYTES + 16, highWatermark)
+  }
+
+  /** The number of records is set at the end, and so is the number of fields: their places stay. */
+  #beginMsgpack(): void {
+    const out = this.#out
+    out.byte(MSGPACK_MAP)
+    writeMsgpackName(out, 'records')
+    out.byte(MSGPACK_ARRAY_32)
+    assert(out.length === MSGPACK_COUNT_AT, 'the number of records has its place')
+    out.length = MSGPACK_COUNT_AT + 4
+  }
+
+  #finishMsgpack(nextOffset: bigint, highWatermark: number): void {
+    const out = this.#out
+    const isSkipped = this.#skippedFrom >= 0
+    out.bytes[0] = MSGPACK_MAP | (isSkipped ? 4 : 3)
+    writeU32(out.bytes, MSGPACK_COUNT_AT, this.#count)
+    if (nextOffset <= BigInt(Number.MAX_SAFE_INTEGER)) writeIntField(out, 'next_offset', Number(nextOffset))
+    else {
+      writeMsgpackName(out, 'next_offset')
+      out.byte(MSGPACK_UINT_64)
+      out.length = out.bytes.writeBigUInt64BE(nextOffset, out.length)
     }
-    buffer[this.length++] = 0x22
-  }
-
-  /** Text as it is where it needs no escape; invalid UTF-8 becomes U+FFFD (spec 5). */
-  #utf8(bytes: Buffer, start: number, end: number): void {
-    const text = bytes.subarray(start, end)
-    if (isAscii(text) || isUtf8(text)) {
-      this.#escaped(bytes, start, end)
-      return
-    }
-    const replaced = Buffer.from(text.toString('utf8'), 'utf8')
-    this.#reserve(replaced.length * JSON_GROWTH + JSON_TAIL_BYTES)
-    this.#escaped(replaced, 0, replaced.length)
-  }
-
-  /** Copies runs that need no escape, escapes the bytes between them. */
-  #escaped(bytes: Buffer, start: number, end: number): void {
-    let from = start
-    for (let i = start; i < end; i++) {
-      const byte = bytes[i] as number
-      if (byte >= 0x20 && byte !== 0x22 && byte !== 0x5c) continue
-      if (i > from) this.length = copyBytes(bytes, from, i, this.buffer, this.length)
-      this.#text(jsonEscapes[byte] ?? '')
-      from = i + 1
-    }
-    if (end > from) this.length = copyBytes(bytes, from, end, this.buffer, this.length)
-  }
-
-  #text(text: string): void {
-    this.length += this.buffer.write(text, this.length, 'latin1')
-  }
-
-  #reserve(bytes: number): void {
-    if (this.length + bytes <= this.buffer.length) return
-    const grown = Buffer.allocUnsafe(Math.max(this.buffer.length * 2, this.length + bytes))
-    this.buffer.copy(grown, 0, 0, this.length)
-    this.buffer = grown
+    writeIntField(out, 'high_watermark', highWatermark)
+    if (!isSkipped) return
+    writeMsgpackName(out, 'skipped')
+    out.byte(MSGPACK_MAP | 3)
+    writeIntField(out, 'requested', this.#skippedFrom)
+    writeIntField(out, 'earliest', this.#skippedTo)
+    writeIntField(out, 'latest', highWatermark)
   }
 }
-
-/** JSON escape of each byte that needs one. */
-const jsonEscapes: readonly (string | undefined)[] = Array.from({ length: 0x5d }, (_, byte) =>
-  byte < 0x20 || byte === 0x22 || byte === 0x5c ? JSON.stringify(String.fromCharCode(byte)).slice(1, -1) : undefined
-)

@@ -3,6 +3,7 @@
  * sends its answer in chunks. Shard thread only. Reads are bounded, because main reserves room for every answer before it
  * asks; questions are small, and no more than the requests that main has in progress.
  */
+import { assert } from '../../src/base/assert.ts'
 import { DiskError } from '../../src/disk/disk.ts'
 import { ColdSegmentAbsent } from '../../src/log/cold-segment.ts'
 import type { ShardLog } from '../../src/log/shard-log.ts'
@@ -14,6 +15,7 @@ import { counterIndex } from '../../src/wire/shard/counters.ts'
 import {
   ANSWER_BODY_AT,
   DESCRIBED_ENTRY_BYTES,
+  READ_FROM_START,
   REPLY_HEADER_BYTES,
   REPLY_LAST,
   replyTypes,
@@ -123,6 +125,7 @@ export class ReadQueue {
         format: formatOf(buffer[at + 1]),
         partition,
         offset: buffer.readBigUInt64BE(at + 16),
+        isFromStart: (Number(buffer[at + 2]) & READ_FROM_START) !== 0,
         maxRecords: buffer.readUInt32BE(at + 24),
         maxBytes: buffer.readUInt32BE(at + 28)
       },
@@ -205,6 +208,7 @@ export class ReadQueue {
     }
     this.#counters[counterIndex.reads]! += 1
     this.#counters[counterIndex.readRecords]! += task.recordCount
+    if (task.damagedFirst >= 0) this.#logDamage(task)
   }
 
   #refuse(task: ReadTask, error: DiskError): void {
@@ -217,7 +221,12 @@ export class ReadQueue {
     const { damagedFirst: first, damagedLast: last } = task
     const details = { first, last, partition: task.wanted.partition, next: last + 1 }
     this.#replies.fail(task.wanted.requestId, 'DATA_DAMAGED', details, 'no')
-    this.#replies.log('error', 'a damaged range was read', { handle: task.handle, first, last })
+    this.#logDamage(task)
+  }
+
+  /** Once a read, however many ranges it met. */
+  #logDamage({ handle, damagedFirst: first, damagedLast: last }: ReadTask): void {
+    this.#replies.log('error', 'a damaged range was read', { handle, first, last })
   }
 
   /** Answers for the partitions of a topic that have a log here; the others are empty or another shard's. */
@@ -250,7 +259,10 @@ export class ReadQueue {
   }
 }
 
+const knownFormats = Object.values(readFormats)
+
 function formatOf(byte: number | undefined): ReadFormat {
-  if (byte === readFormats.jsonUtf8) return readFormats.jsonUtf8
-  return byte === readFormats.jsonBase64 ? readFormats.jsonBase64 : readFormats.es01
+  const format = knownFormats.find(known => known === byte)
+  assert(format !== undefined, 'a read names a format that there is')
+  return format
 }

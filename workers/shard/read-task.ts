@@ -3,10 +3,11 @@
  * produce waiting (R1). Knows what to answer; the loop sends it.
  */
 import { RECORD_OVERHEAD_BYTES } from '../../src/model/limits.ts'
-import type { ReadFormat } from '../../src/model/requests.ts'
+import { readFormats, type ReadFormat } from '../../src/model/requests.ts'
 import { readOutcomes, type LogReader } from '../../src/log/log-reader.ts'
 import type { PartitionLog } from '../../src/log/partition-log.ts'
 import { RecordCursor, batchStatus, timestampOf } from '../../src/wire/batch/view.ts'
+import { AnsweredRecord } from './answer-buffer.ts'
 import type { AnswerWriter } from './answers.ts'
 
 export interface ReadWanted {
@@ -15,6 +16,8 @@ export interface ReadWanted {
   readonly partition: number
   /** u64; beyond 2^53 it can only be behind the end. */
   readonly offset: bigint
+  /** Where the partition begins is meant, whatever stands in offset below that: to begin there skips nothing. */
+  readonly isFromStart: boolean
   readonly maxRecords: number
   readonly maxBytes: number
 }
@@ -28,6 +31,7 @@ export class ReadTask {
   readonly #reader: LogReader
   readonly #answer: AnswerWriter
   readonly #cursor = new RecordCursor()
+  readonly #record = new AnsweredRecord()
   /** First offset still wanted. */
   #offset: number
   #count = 0
@@ -35,9 +39,9 @@ export class ReadTask {
   #sizeBytes = 0
   /** When its time to wait for cold storage is over, monotonic ms; null: it has not waited. */
   coldEndMs: number | null = null
-  /** Of the damaged range, after step said so. */
-  damagedFirst = 0
-  damagedLast = 0
+  /** First and last offset of what is damaged, if any of that was met: it is passed over, or ended the read. −1: none. */
+  damagedFirst = -1
+  damagedLast = -1
 
   constructor(wanted: ReadWanted, log: PartitionLog, reader: LogReader, answer: AnswerWriter) {
     this.wanted = wanted
@@ -45,7 +49,10 @@ export class ReadTask {
     this.#reader = reader
     this.#answer = answer
     this.#offset = Math.max(Number(wanted.offset), log.startOffset)
+    this.#record.partition = wanted.partition
     answer.begin(wanted.format, wanted.maxBytes)
+    // What is below the start is above no end: the number is exact.
+    if (wanted.offset < BigInt(log.startOffset) && !wanted.isFromStart) this.#skip(Number(wanted.offset))
   }
 
   get handle(): number {
@@ -63,13 +70,20 @@ export class ReadTask {
     return this.#count
   }
 
-  /** Key and value bytes of the records. */
+  /** Key, value and header bytes of the records. */
   get payloadBytes(): number {
     return this.#sizeBytes - RECORD_OVERHEAD_BYTES * this.#count
   }
 
   /** Reads up to about `budgetBytes`. After done the answer stands finished in the writer. */
   step(budgetBytes: number): StepOutcome {
+    // Between two turns retention may drop what was next; an answer that has records ends before such a gap.
+    if (this.#offset < this.#log.startOffset) {
+      if (this.#count > 0) return this.#finish()
+      const from = this.#offset
+      this.#offset = this.#log.startOffset
+      if (!this.wanted.isFromStart) this.#skip(from)
+    }
     let left = budgetBytes
     while (left > 0) {
       const outcome = this.#reader.next(this.#offset)
@@ -92,37 +106,47 @@ export class ReadTask {
   #takeBatch(): boolean {
     const { view, bytes } = this.#reader
     const cursor = this.#cursor
+    const record = this.#record
     cursor.open(bytes, view)
     while (cursor.next()) {
-      const offset = view.baseOffset + cursor.offsetDelta
-      if (offset < this.#offset) continue
-      const size = RECORD_OVERHEAD_BYTES + Math.max(0, cursor.keyLength) + Math.max(0, cursor.valueLength)
+      record.offset = view.baseOffset + cursor.offsetDelta
+      if (record.offset < this.#offset) continue
+      record.timestampMs = timestampOf(view, cursor)
+      record.place(bytes, cursor)
+      // ES01 has no headers.
+      const headerBytes = this.wanted.format === readFormats.es01 ? 0 : record.headerBytes
+      const size = RECORD_OVERHEAD_BYTES + record.payloadBytes + headerBytes
       const isOver = this.#count >= this.wanted.maxRecords || this.#sizeBytes + size > this.wanted.maxBytes
       if (this.#count > 0 && isOver) return false
-      const place = {
-        bytes,
-        keyStart: cursor.keyStart,
-        keyLength: cursor.keyLength,
-        valueStart: cursor.valueStart,
-        valueLength: cursor.valueLength
-      }
-      if (!this.#answer.add(this.wanted.partition, offset, timestampOf(view, cursor), place)) return false
+      if (!this.#answer.add(record)) return false
       this.#count++
       this.#sizeBytes += size
-      this.#offset = offset + 1
+      this.#offset = record.offset + 1
     }
-    // What cannot be decoded is not passed over: the offset stays at it, so the next read meets it first.
+    // What cannot be decoded is not passed over here: the offset stays at it.
     if (cursor.status !== batchStatus.ok) return false
     this.#offset = view.lastOffset + 1
     return this.#count < this.wanted.maxRecords
   }
 
-  /** A damaged range ends an answer that has records; the next read meets it first and is told. */
+  /**
+   * A damaged range ends an answer that has records: the next read meets it first. There ES01, which has no place to say
+   * what was skipped, is refused; the others go on behind it, in another step: so there can be many.
+   */
   #damaged(): StepOutcome {
     if (this.#count > 0) return this.#finish()
-    this.damagedFirst = this.#reader.firstOffset
+    if (this.damagedFirst < 0) this.damagedFirst = this.#reader.firstOffset
     this.damagedLast = this.#reader.lastOffset
-    return stepOutcomes.damaged
+    if (this.wanted.format === readFormats.es01) return stepOutcomes.damaged
+    const from = this.#offset
+    this.#offset = Math.max(from, this.damagedLast + 1)
+    this.#skip(from)
+    return stepOutcomes.more
+  }
+
+  /** Says that what lies between `from` and the present offset cannot be read. */
+  #skip(from: number): void {
+    if (this.wanted.format !== readFormats.es01) this.#answer.skip(from, this.#offset)
   }
 
   #finish(): StepOutcome {

@@ -21,7 +21,8 @@ import type { SettleFailure, SettleReport, SettleWish } from './settle.ts'
  *
  * Reads ring.
  *
- *   READ      0 u8 type=3 · 1 u8 format · 4 u32 request id · 8 u32 handle · 12 u32 partition
+ *   READ      0 u8 type=3 · 1 u8 format · 2 u8 flags (1: from the start, if the offset is below it) · 3 u8 0
+ *             4 u32 request id · 8 u32 handle · 12 u32 partition
  *             16 u32 offset, high half · 20 u32 low half · 24 u32 max records · 28 u32 max bytes      (32 bytes)
  *   DESCRIBE  0 u8 type=4 · 4 u32 request id · 8 u32 first handle · 12 u32 partition count            (16 bytes)
  *   PRODUCERS 0 u8 type=6 · 4 u32 request id: what each producer has, of all partitions                (8 bytes)
@@ -44,6 +45,8 @@ export const PRODUCE_HEADER_BYTES = 28
 export const CHECK_RUN_BYTES = 16
 export const OVERSIZED_BYTES = 12
 export const READ_BYTES = 32
+/** A flag of READ. */
+export const READ_FROM_START = 1
 export const OFFSETS_BYTES = 24
 /** Above any partition: all of the topic that the shard has. */
 export const ALL_PARTITIONS = 0xffff_ffff

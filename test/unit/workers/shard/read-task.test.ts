@@ -30,7 +30,15 @@ function consume(log: ShardLog, { offset = 0, maxRecords = 100, maxBytes = 1024 
   const partition = partitionOf(log, 1, 0)
   const reader = log.read(partition, offset)
   const format = readFormats.jsonBase64
-  const wanted = { requestId: 1, format, partition: 0, offset: BigInt(offset), maxRecords, maxBytes }
+  const wanted = {
+    requestId: 1,
+    format,
+    partition: 0,
+    offset: BigInt(offset),
+    isFromStart: false,
+    maxRecords,
+    maxBytes
+  }
   const task = new ReadTask(wanted, partition, reader, writer)
   // A small budget: the read is spread over many turns.
   for (let outcome = task.step(1000); outcome !== stepOutcomes.done; outcome = task.step(1000)) {
