@@ -62,6 +62,11 @@ export const limits = {
   /** Versions of all subjects (spec 10), and bytes of their texts: all are in memory. */
   schemaVersionsMax: 100_000,
   schemaBytesTotalMax: 64 * 1024 * 1024,
+  /** Depth of nested values in one schema, and of messages in each other: a bound of the stack, far above any real schema. */
+  schemaDepthMax: 128,
+  /** Differences of two schemas that an answer names, and characters of each. */
+  schemaProblemsMax: 20,
+  schemaProblemCharactersMax: 500,
   /** For a schema to be parsed and compared, off the main thread; then that thread is ended. */
   schemaCheckMs: 5_000,
   /** Reads and streams that wait for records, of all connections: some 300 bytes each. */
