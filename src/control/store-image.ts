@@ -3,6 +3,7 @@ import type { Topic, TopicConfig } from '../model/topic.ts'
 import type { Producer } from '../model/producer.ts'
 import type { TopicId } from '../model/ids.ts'
 import type { StoredKey } from '../model/keys.ts'
+import type { CompatibilityMode, SchemaVersion } from '../model/schemas.ts'
 
 /** A deleted topic whose handles may still stand in a slot (durability V6). */
 export interface Tombstone {
@@ -54,6 +55,13 @@ export interface GroupOffsetRows {
   readonly offsets: BigUint64Array
 }
 
+/** A compatibility mode that was chosen. */
+export interface SchemaModeRow {
+  /** null: the general one. */
+  readonly subject: string | null
+  readonly mode: CompatibilityMode
+}
+
 /** What the store held when it was opened. */
 export interface StoreImage {
   /** Random, made with the directory: hex, 32 digits. */
@@ -77,6 +85,11 @@ export interface StoreImage {
   readonly groups: readonly GroupRow[]
   /** Of these groups, on live topics. */
   readonly groupOffsets: GroupOffsetRows
+  /** By id, then subject. */
+  readonly schemaVersions: readonly SchemaVersion[]
+  readonly schemaModes: readonly SchemaModeRow[]
+  /** Above every id that a schema ever had. */
+  readonly nextSchemaId: number
 }
 
 /** A change of the catalog: placement, journals, topics. */
@@ -116,5 +129,11 @@ export type GroupChange =
   /** Rows that are there are replaced. */
   | { readonly kind: 'group-offsets'; readonly rows: GroupOffsetRows }
 
+export type SchemaChange =
+  /** Its id is a new one, or that of a schema with the same text and type. */
+  | { readonly kind: 'schema-added'; readonly version: SchemaVersion }
+  /** mode null: none is chosen any more. */
+  | { readonly kind: 'schema-mode'; readonly subject: string | null; readonly mode: CompatibilityMode | null }
+
 /** One durable change. A commit applies all of its changes or none. */
-export type StoreChange = CatalogChange | ProducerChange | KeyChange | GroupChange
+export type StoreChange = CatalogChange | ProducerChange | KeyChange | GroupChange | SchemaChange

@@ -259,7 +259,7 @@ export const errorTable = {
     507,
     400,
     'bad request',
-    "a version of subject '{subject}' would be over the limit of {limit} {what} of all subjects; nothing was written"
+    "subject '{subject}' would be over the limit of {limit} {what} of all subjects; nothing was written"
   ),
   SCHEMA_TIMEOUT: spec(
     508,

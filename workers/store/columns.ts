@@ -35,3 +35,11 @@ export function bytesOf(row: Row, column: string): Uint8Array {
 export function wrongValue(column: string, value: unknown): StoreOpenError {
   return new StoreOpenError('damaged', `the store holds ${String(value)} in column ${column}`)
 }
+
+/** One of a few texts. */
+export function choiceOf<T extends string>(row: Row, column: string, choices: readonly T[]): T {
+  const text = textOf(row, column)
+  const choice = choices.find(known => known === text)
+  if (choice === undefined) throw wrongValue(column, text)
+  return choice
+}

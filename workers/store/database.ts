@@ -21,6 +21,7 @@ import {
 } from '../../src/store/sqlite-error.ts'
 import { INSERT_KEY, keyValues } from './key-rows.ts'
 import { GroupRows } from './group-rows.ts'
+import { SchemaRows } from './schema-rows.ts'
 import { configColumns, configValues, readImage } from './schema.ts'
 
 /**
@@ -46,6 +47,7 @@ export class StoreDatabase {
   readonly #database: DatabaseSync
   readonly #statements: Statements
   readonly #groups: GroupRows
+  readonly #schemas: SchemaRows
   #failure: { readonly cause: unknown } | null = null
 
   /** @param database prepared by prepareTables; this object closes it. */
@@ -53,6 +55,7 @@ export class StoreDatabase {
     this.#database = database
     this.#statements = prepareStatements(database)
     this.#groups = new GroupRows(database)
+    this.#schemas = new SchemaRows(database)
   }
 
   /** @throws StoreOpenError damaged */
@@ -151,6 +154,9 @@ export class StoreDatabase {
       case 'group-removed':
       case 'group-offsets':
         return this.#groups.apply(change)
+      case 'schema-added':
+      case 'schema-mode':
+        return this.#schemas.apply(change)
       default:
         unreachable(change)
     }

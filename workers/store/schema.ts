@@ -8,6 +8,7 @@
  *   producers   producer ids of HTTP and ES01 with the numbers that the journal has for them (durability W5)
  *   keys        API keys: what they may do, and what is kept of their secrets (model/keys.ts)
  *   groups, group_offsets  consumer groups and what they committed: group-rows.ts
+ *   schemas, schema_versions, schema_modes  the schema registry: schema-rows.ts
  *
  * u64 values (retention, tombstone retention) are kept as decimal text: SQLite integers are signed, and neither they
  * nor JavaScript numbers hold them exactly. Everything else is a safe integer by its limits.
@@ -21,11 +22,12 @@ import type { Topic, TopicConfig } from '../../src/model/topic.ts'
 import type { StoreImage, Tombstone } from '../../src/control/store-image.ts'
 import { StoreOpenError } from '../../src/store/store-open-error.ts'
 import { readKeys } from './key-rows.ts'
-import { integerOf, textOf, countOf, wrongValue, type Row } from './columns.ts'
+import { choiceOf, integerOf, textOf, countOf, wrongValue, type Row } from './columns.ts'
 import { groupTables, readGroups } from './group-rows.ts'
+import { readSchemas, schemaTables } from './schema-rows.ts'
 
 /** PRAGMA user_version. Raised by one with every change of the tables; an older one is migrated, a newer one refused. */
-export const FORMAT_VERSION = 5
+export const FORMAT_VERSION = 6
 /** PRAGMA application_id: the letters MLRC. */
 export const APPLICATION_ID = 0x4d4c_5243
 
@@ -103,8 +105,8 @@ const keyTables = `
   ) STRICT;
 `
 
-/** What makes each format of the one before, from format 2 on; the last is that of consumer groups. */
-const migrations: readonly string[] = [producerTables, placementColumns, keyTables, groupTables]
+/** What makes each format of the one before, from format 2 on; the last two are those of consumer groups and of schemas. */
+const migrations: readonly string[] = [producerTables, placementColumns, keyTables, groupTables, schemaTables]
 
 /**
  * Checks that the file is ours and not newer than this code, sets how it commits, and makes the tables in a new one.
@@ -172,7 +174,9 @@ export function readImage(database: DatabaseSync): StoreImage {
     producers: database.prepare('SELECT * FROM producers ORDER BY number').all().map(producerOf),
     nextProducerNumber: integerOf(state, 'next_producer_number'),
     keys: readKeys(database),
-    ...readGroups(database)
+    ...readGroups(database),
+    ...readSchemas(database),
+    nextSchemaId: integerOf(state, 'next_schema_id')
   }
 }
 
@@ -242,11 +246,4 @@ function u64Of(row: Row, column: string): number | bigint {
   if (!/^\d{1,20}$/.test(text)) throw wrongValue(column, text)
   const number = Number(text)
   return Number.isSafeInteger(number) ? number : BigInt(text)
-}
-
-function choiceOf<T extends string>(row: Row, column: string, choices: readonly T[]): T {
-  const text = textOf(row, column)
-  const choice = choices.find(known => known === text)
-  if (choice === undefined) throw wrongValue(column, text)
-  return choice
 }

@@ -40,7 +40,10 @@ export const emptyImage: StoreImage = {
     topics: new Float64Array(0),
     partitions: new Uint32Array(0),
     offsets: new BigUint64Array(0)
-  }
+  },
+  schemaVersions: [],
+  schemaModes: [],
+  nextSchemaId: 1
 }
 
 export function topicOf(fields: { id: number; name: string; firstHandle: number } & Partial<Omit<Topic, 'id'>>): Topic {

@@ -119,7 +119,9 @@ describe('producers in the store', () => {
 })
 
 /** Takes back what each format added, newest first. */
-const dropFormat5 = 'DROP TABLE groups; DROP TABLE group_offsets'
+const dropFormat6 =
+  'DROP TABLE schemas; DROP TABLE schema_versions; DROP TABLE schema_modes; ALTER TABLE state DROP COLUMN next_schema_id'
+const dropFormat5 = `${dropFormat6}; DROP TABLE groups; DROP TABLE group_offsets`
 const dropFormat4 = `${dropFormat5}; DROP TABLE keys`
 const dropFormat3 = `${dropFormat4}; ALTER TABLE state DROP COLUMN next_shard_count; ALTER TABLE state DROP COLUMN previous_shard_count`
 

@@ -97,7 +97,11 @@ describe('consumer groups in the store', () => {
   test('have their tables in a store of format 4, which keeps what it had', t => {
     const { connection, database } = openInMemory(t)
     database.commitGroup([[topic(1)]])
-    connection.exec('DROP TABLE groups; DROP TABLE group_offsets; PRAGMA user_version = 4')
+    connection.exec(
+      `DROP TABLE schemas; DROP TABLE schema_versions; DROP TABLE schema_modes;
+       ALTER TABLE state DROP COLUMN next_schema_id;
+       DROP TABLE groups; DROP TABLE group_offsets; PRAGMA user_version = 4`
+    )
     prepareTables(connection, ':memory:')
     const migrated = new StoreDatabase(connection)
     migrated.commitGroup([[group(1, 'a'), offsets([1, 1, 0, 5n])]])
