@@ -6,6 +6,10 @@ export type TestJobs = {
   readonly echo: { readonly value: unknown; readonly result: unknown }
   /** Runs until cell 0 is not 0; adds to cell 1 when it starts. Answers with its thread. */
   readonly hold: { readonly value: Int32Array; readonly result: number }
+  /** Never ends by itself, and hears nothing. */
+  readonly spin: { readonly value: Int32Array; readonly result: never }
+  /** Takes memory until there is none. */
+  readonly swell: { readonly value: null; readonly result: never }
   readonly throw: { readonly value: string; readonly result: never }
   readonly exit: { readonly value: null; readonly result: never }
   /** Throws where nothing can catch it, while the job is still in progress. */
@@ -25,6 +29,15 @@ export function run({ job, value }: Task): unknown {
       Atomics.add(cells, 1, 1)
       Atomics.wait(cells, 0, 0, HOLD_MS_MAX)
       return threadId
+    }
+    case 'spin': {
+      const cells = value as Int32Array
+      Atomics.add(cells, 1, 1)
+      for (;;) Atomics.load(cells, 0)
+    }
+    case 'swell': {
+      const held: object[] = []
+      for (;;) held.push(new Array(1024).fill(held.length))
     }
     case 'throw':
       throw new TypeError(String(value))

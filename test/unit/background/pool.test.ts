@@ -115,6 +115,53 @@ describe('the background pool', () => {
     })
   }
 
+  test('ends a job that is over its time with its thread, leaves other jobs alone, and goes on', async t => {
+    const { pool, errors } = openTestPool(t)
+    const [gate, spinning] = [new Gate(), new Gate()]
+    const held = pool.run('hold', gate.cells)
+    await waitFor(() => gate.startedCount === 1, 'a job on another thread')
+    const overs: string[] = []
+    const failure = (over: string): BrokerError => {
+      overs.push(over)
+      return new BrokerError('SCHEMA_TIMEOUT', { milliseconds: 250, step: 'spin' })
+    }
+    const bound = { timeMs: 250, failure }
+    // The thread is there: its time is not spent on its start.
+    await pool.run('echo', 0)
+    const jobs = [1, 2].map(() => pool.run('spin', spinning.cells, { bound }))
+    const behind = [1, 2, 3].map(i => pool.run('echo', i))
+    for (const job of jobs) await assert.rejects(job, refusal('SCHEMA_TIMEOUT'))
+    assert.ok(spinning.startedCount > 0)
+    assert.deepEqual(
+      [await Promise.all(behind), overs],
+      [
+        [1, 2, 3],
+        ['time', 'time']
+      ]
+    )
+    assert.equal(pool.threadCount, 2)
+    gate.release()
+    assert.equal(typeof (await held), 'number')
+    assert.equal(await pool.run('echo', 'in time', { bound: { ...bound, timeMs: 60_000 } }), 'in time')
+    assert.deepEqual(errors, [])
+  })
+
+  test('ends a job whose thread is over its memory, with what its bound says, and goes on', async t => {
+    const { pool, errors } = openTestPool(t, { threadsMax: 1, heapMb: 16 })
+    const failure = (over: string): BrokerError => new BrokerError('SCHEMA_INVALID', { problem: over })
+    const bound = { timeMs: 60_000, failure }
+    await assert.rejects(pool.run('swell', null, { bound }), { code: 'SCHEMA_INVALID', message: /memory/ })
+    assert.equal(await pool.run('echo', 1, { bound }), 1)
+    assert.deepEqual(errors, [])
+  })
+
+  test('fails a job that throws within its bound as any other', async t => {
+    const { pool, errors } = openTestPool(t, { threadsMax: 1 })
+    const bound = { timeMs: 60_000, failure: () => new BrokerError('SCHEMA_TIMEOUT') }
+    await assert.rejects(pool.run('throw', 'secret', { bound }), refusal('INTERNAL'))
+    assert.match(errors.join(), /a background job failed.*secret/)
+  })
+
   test('fails a job that throws, keeps its thread, and tells the cause to the log only', async t => {
     const { pool, errors } = openTestPool(t, { threadsMax: 1 })
     await assert.rejects(
