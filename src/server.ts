@@ -19,6 +19,7 @@ import { buildGroups, type GroupComposition } from './composition/groups.ts'
 import { listen, openCertificates, type Undo } from './composition/listeners.ts'
 import { buildMetrics } from './composition/metrics.ts'
 import { judgeBinds } from './composition/open-bind.ts'
+import { buildSchemas } from './composition/schemas.ts'
 import { buildShards, placeShards } from './composition/shards.ts'
 import { dumpState } from './composition/state-dump.ts'
 import { buildUpkeep } from './composition/upkeep.ts'
@@ -35,6 +36,7 @@ import type { Es01Gateway } from './gateway/es01/gateway.ts'
 import type { Certificates } from './gateway/shared/certificates.ts'
 import type { HttpGateway } from './gateway/http/gateway.ts'
 import { limits } from './model/limits.ts'
+import type { SchemaUseCases } from './model/schemas.ts'
 import type { ShardSet } from './shards/shard-set.ts'
 import { openStore } from './store/store-client.ts'
 import { COLD_CACHE_DIRECTORY, COLD_OUTGOING_DIRECTORY } from './wire/shard/cold.ts'
@@ -97,7 +99,10 @@ async function build(settings: Settings, logger: Logger, undo: Undo[]): Promise<
   const certificates = openCertificates(settings, logger, undo)
   const storage = await openStorage(settings, logger, undo)
   const { store, placement, shards, space, upkeep, tombstones } = storage
-  const { broker, groups, producers, traffic } = await buildBroker(storage, settings, logger, certificates)
+  const schemas = buildSchemas({ store, logger })
+  undo.push(() => schemas.stop())
+  const offered = { certificates, ...schemas }
+  const { broker, groups, producers, traffic } = await buildBroker(storage, settings, logger, offered)
 
   const started = placement.prepare().then(() => shards.start())
   // Its failure is met below; until then it must not count as unhandled.
@@ -140,7 +145,7 @@ async function build(settings: Settings, logger: Logger, undo: Undo[]): Promise<
       stopCollecting()
       const deadlineMs = settings.shutdownTimeoutMs * GATEWAY_STOP_SHARE
       await Promise.all([http.stop(deadlineMs), es01?.stop(deadlineMs)])
-      await background.close()
+      await Promise.all([background.close(), schemas.stop()])
       await upkeep.stop()
       await stopSweeping()
       await groups.stop()
@@ -157,7 +162,7 @@ async function buildBroker(
   storage: Storage,
   settings: Settings,
   logger: Logger,
-  certificates: Certificates | null
+  { certificates, schemas }: { certificates: Certificates | null; schemas: SchemaUseCases }
 ): Promise<{ broker: LocalBroker; groups: GroupComposition; producers: ProducerCommands; traffic: Traffic }> {
   const { dataDir, store, catalog, table, placement, engine, space, upkeep, tombstones } = storage
   const keys = await openKeys({ settings, store, dataDir, logger })
@@ -168,7 +173,7 @@ async function buildBroker(
   const { compaction, tiering } = upkeep
   const upkeeps = { compaction, tiering, tombstones, space }
   const metering = { quotas: new Quotas(systemClock), traffic: new Traffic() }
-  const useCases = { ...groups, idempotent, producers, keys, certificates }
+  const useCases = { ...groups, idempotent, producers, keys, schemas, certificates }
   const parts = { ...topicParts, ...upkeeps, ...metering, ...useCases, preparation: placement }
   return { broker: new LocalBroker({ ...settings, ...parts }), groups, producers, traffic: metering.traffic }
 }

@@ -17,6 +17,8 @@ import type {
 import type { CompactPartitionResult, CompactPartitionValue } from './compaction.ts'
 import type { Moved } from './moved.ts'
 import type { ScanProduceResult, ScanProduceValue } from './produce-scan.ts'
+import type { ReadFieldsResult, ReadFieldsValue } from './read-fields.ts'
+import type { CheckSchemaResult, CheckSchemaValue } from './schema-check.ts'
 
 /** One entry per job, by name. */
 export type JobTable = Readonly<Record<string, { readonly value: unknown; readonly result: unknown }>>
@@ -24,6 +26,12 @@ export type JobTable = Readonly<Record<string, { readonly value: unknown; readon
 /** Short jobs, for requests. */
 export type BackgroundJobs = {
   readonly scanProduce: { readonly value: ScanProduceValue; readonly result: ScanProduceResult }
+  readonly readFields: { readonly value: ReadFieldsValue; readonly result: ReadFieldsResult }
+}
+
+/** Jobs whose cost a client decides: their threads are ended when they take too long, so they have their own. */
+export type SchemaJobs = {
+  readonly checkSchema: { readonly value: CheckSchemaValue; readonly result: CheckSchemaResult }
 }
 
 /** Long jobs: they have threads of their own, so that no request waits behind them. */

@@ -21,6 +21,7 @@ import type {
   SubmitOutcome
 } from '../model/requests.ts'
 import { submitOutcomes } from '../model/requests.ts'
+import type { SchemaUseCases } from '../model/schemas.ts'
 import type { PartitionOffsets, Topic, TopicConfig, TopicConfigPatch, TopicDescription } from '../model/topic.ts'
 import type { ProducerDescription } from '../model/producer.ts'
 import type { AppendCaller, Engine } from './engine.ts'
@@ -40,6 +41,7 @@ export interface BrokerOptions extends Omit<TopicParts, 'onDeleting'> {
   readonly producers: ProducerCommands
   readonly keys: KeyUseCases
   readonly groups: GroupUseCases & Pick<Groups, 'forgetTopic'>
+  readonly schemas: SchemaUseCases
   readonly groupFlush: Pick<GroupFlush, 'problem'>
   readonly tombstones: { begin(topic: Topic): () => void }
   readonly compaction: { readonly problem: string | null; runAll(): Promise<void> }
@@ -72,6 +74,7 @@ const PREPARATION_SHARE = 0.9
 export class LocalBroker implements Broker {
   readonly keys: KeyUseCases
   readonly groups: GroupUseCases
+  readonly schemas: SchemaUseCases
   readonly #topics: TopicCommands
   readonly #router = new Router()
   readonly #options: BrokerOptions
@@ -81,6 +84,7 @@ export class LocalBroker implements Broker {
     this.#options = options
     this.keys = options.keys
     this.groups = options.groups
+    this.schemas = options.schemas
     this.#topics = new TopicCommands({
       ...options,
       onDeleting: topic => {

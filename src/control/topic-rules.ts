@@ -31,6 +31,12 @@ export function checkGroupName(name: string): void {
   throw new BrokerError('NAME_INVALID', { field: 'group', value: echo(name), rule: NAME_RULE })
 }
 
+/** Of a schema. @throws BrokerError NAME_INVALID */
+export function checkSubject(subject: string): void {
+  if (namePattern.test(subject) && subject.length <= limits.nameBytesMax) return
+  throw new BrokerError('NAME_INVALID', { field: 'subject', value: echo(subject), rule: PRODUCER_RULE })
+}
+
 /** @throws BrokerError NAME_INVALID */
 export function checkMemberId(id: string): void {
   if (namePattern.test(id) && id.length <= limits.nameBytesMax) return

@@ -21,6 +21,7 @@ export const operations = {
   'list schemas': 'key',
   'read schema': 'read',
   'register schema': 'admin',
+  'manage compatibility': 'admin',
   'describe topic': 'read',
   'list offsets': 'read',
   'read topic config': 'read',

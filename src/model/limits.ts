@@ -69,6 +69,17 @@ export const limits = {
   schemaProblemCharactersMax: 500,
   /** For a schema to be parsed and compared, off the main thread; then that thread is ended. */
   schemaCheckMs: 5_000,
+  /** Heap of such a thread, MiB: what the parsers and the texts of one comparison need many times over. */
+  schemaCheckHeapMb: 256,
+  /** Such threads: what hostile schemas can take of the machine. */
+  schemaCheckThreads: 2,
+  /** Versions that a transitive mode compares with, the newest, and bytes of their texts: what the time above is enough for. */
+  comparedSchemasMax: 1_000,
+  comparedSchemaBytesMax: 16 * 1024 * 1024,
+  /** Registrations, comparisons and changes of modes that run or wait: each may hold a text. */
+  schemaChangesMax: 64,
+  /** Body of a request with a schema: each of its bytes may be an escape of six, and there is more in it. */
+  schemaBodyBytesMax: 6 * 512 * 1024 + 64 * 1024,
   /** Reads and streams that wait for records, of all connections: some 300 bytes each. */
   watchesMax: 100_000,
   /** Ceiling of max_wait_ms of a consume. */

@@ -8,6 +8,7 @@ import type { GroupUseCases } from './groups.ts'
 import type { Principal } from './principal.ts'
 import type { ProducerDescription } from './producer.ts'
 import type { Replication } from './replication.ts'
+import type { SchemaUseCases } from './schemas.ts'
 import type { PartitionOffsets, TopicConfig, TopicConfigPatch, TopicDescription } from './topic.ts'
 
 /**
@@ -156,6 +157,7 @@ export interface CreateTopicRequest {
 export interface Broker {
   readonly keys: KeyUseCases
   readonly groups: GroupUseCases
+  readonly schemas: SchemaUseCases
 
   createTopic(who: Principal, request: CreateTopicRequest): Promise<{ name: string; partitions: number }>
   /** Names that the caller may read, sorted by code unit. */

@@ -3,20 +3,31 @@
  * nobody reads yet; what it throws is a bug and fails that job alone. Kept between jobs: the tables of the scanner.
  */
 import { assert } from '../../src/base/assert.ts'
-import type { BackgroundJobs, ColdJobs, JobHandlers, MaintenanceJobs, Task } from '../../src/background/jobs.ts'
+import type {
+  BackgroundJobs,
+  ColdJobs,
+  JobHandlers,
+  MaintenanceJobs,
+  SchemaJobs,
+  Task
+} from '../../src/background/jobs.ts'
 import { moved } from '../../src/background/moved.ts'
 import { ProduceScanner } from '../../src/wire/json/produce-scanner.ts'
 import { fetchSegment, removeObjects, sweepCold, tierSegments } from './cold-jobs.ts'
 import { runCompactPartition } from './compact-partition.ts'
+import { readFields } from './read-fields.ts'
 import { scanProduce } from './scan-produce.ts'
 
 const scanner = new ProduceScanner()
 
-const handlers: JobHandlers<BackgroundJobs & MaintenanceJobs & ColdJobs> = {
+const handlers: JobHandlers<BackgroundJobs & SchemaJobs & MaintenanceJobs & ColdJobs> = {
   scanProduce: value => {
     const result = scanProduce(scanner, value)
     return result.kind === 'scanned' && result.memory !== null ? moved(result, [result.memory]) : result
   },
+  readFields,
+  // Loaded by the threads that need it alone: parsers of three languages.
+  checkSchema: async value => (await import('./check-schema.ts')).checkSchema(value),
   compactPartition: runCompactPartition,
   tierSegments,
   fetchSegment,

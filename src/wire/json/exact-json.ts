@@ -41,3 +41,10 @@ export function parseExactJson(bytes: Buffer): ParsedJson {
   if (problem !== null) return { problem }
   return { value: JSON.parse(bytes.toString('utf8'), exactNumber) as ExactJson, problem: null }
 }
+
+/** The same where no field that is wanted is a number: numbers are rounded as JSON.parse does. A tenth of the time at worst. */
+export function parseRoundedJson(bytes: Buffer): ParsedJson {
+  const problem = problemOf(bytes)
+  if (problem !== null) return { problem }
+  return { value: JSON.parse(bytes.toString('utf8')) as ExactJson, problem: null }
+}

@@ -20,6 +20,7 @@ import { encodeProduceFrame, type ProduceRecord } from '../../../src/wire/es01/p
 import { ProduceDecoder } from '../../../src/wire/es01/produce-request.ts'
 import { ManualClock } from '../../support/log-harness.ts'
 import { noGroups } from '../../support/no-groups.ts'
+import { noSchemas } from '../../support/no-schemas.ts'
 import { create, defaults, emptyImage } from '../control/topics.ts'
 import { idleEngine } from './idle-engine.ts'
 
@@ -99,6 +100,7 @@ export class BrokerStage {
       defaults,
       keys: noKeys,
       groups: { ...noGroups, forgetTopic: () => undefined },
+      schemas: noSchemas,
       groupFlush: { problem: null },
       quotas: this.quotas,
       traffic: this.traffic

@@ -20,6 +20,7 @@ import type { TopicConfig, TopicDescription } from '../../../../src/model/topic.
 import { encodeConsumed } from '../../../support/es01-consumed.ts'
 import { FakeKeys } from '../fake-keys.ts'
 import { noGroups } from '../../../support/no-groups.ts'
+import { noSchemas } from '../../../support/no-schemas.ts'
 
 export interface StoredRecord {
   readonly partition: number
@@ -48,6 +49,7 @@ export function parseRing(ring: Buffer, count: number): Omit<StoredRecord, 'offs
 export class FakeBroker implements Broker {
   readonly keys = new FakeKeys()
   readonly groups = noGroups
+  readonly schemas = noSchemas
   readonly partitionCounts = new Map<string, number>([['t', 4]])
   readonly logs = new Map<string, StoredRecord[]>()
   /** Submitted and not answered. */

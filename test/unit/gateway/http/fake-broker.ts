@@ -22,6 +22,7 @@ import type {
 import type { PartitionOffsets, TopicConfig, TopicConfigPatch, TopicDescription } from '../../../../src/model/topic.ts'
 import { FakeKeys } from '../fake-keys.ts'
 import { noGroups } from '../../../support/no-groups.ts'
+import { noSchemas } from '../../../support/no-schemas.ts'
 
 export interface StoredRecord {
   readonly key: Buffer | null
@@ -63,6 +64,7 @@ function jsonOf(record: StoredRecord, partition: number, offset: number, encodin
 export class FakeBroker implements Broker {
   readonly keys = new FakeKeys()
   readonly groups = noGroups
+  readonly schemas = noSchemas
   readonly producers: ProducerDescription[] = []
   ready: Readiness = {
     ready: true,

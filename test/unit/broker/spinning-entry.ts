@@ -1,0 +1,4 @@
+/** An entry of a background pool whose every job never ends by itself. */
+export function run(): never {
+  for (;;);
+}
