@@ -53,6 +53,8 @@ export class GroupEncoder {
   /** The same bytes: one load for a number, where a Buffer takes four. */
   readonly #views: DataView[] = []
   readonly #logs: PartitionLog[] = []
+  /** Those of the group; emptied by reset(). */
+  readonly logs: readonly PartitionLog[] = this.#logs
   readonly #entry = new DirectoryEntry()
 
   #recordSource = new Uint16Array(FIRST_RECORDS)

@@ -18,6 +18,12 @@ export interface PendingRequest {
   onFailure(error: BrokerError): void
 }
 
+/** A question of the reads ring that has numbers alone: u32 each, in the order of its layout (wire/shard/messages). */
+export interface Question {
+  readonly type: 'describe' | 'producers' | 'partitions'
+  readonly numbers: readonly number[]
+}
+
 export class PendingTable {
   readonly #entries: (PendingRequest | null)[] = []
   readonly #free: number[] = []

@@ -6,6 +6,7 @@ import { MessageChannel, Worker, type MessagePort } from 'node:worker_threads'
 import { workerMemory } from '../base/worker-memory.ts'
 import { siblingModule } from '../base/module-url.ts'
 import { BrokerError } from '../model/errors.ts'
+import type { ReadRequest } from '../model/requests.ts'
 import { Bell, createBell } from '../ring/bell.ts'
 import { createCommitCell } from '../ring/commit-cell.ts'
 import { RingConsumer, RingProducer, createRing } from '../ring/spsc-ring.ts'
@@ -21,6 +22,7 @@ import {
   READ_FROM_START,
   REPLY_HEADER_BYTES,
   REPLY_LAST,
+  UNWATCH_BYTES,
   replyTypes,
   requestTypes,
   type ControlMessage,
@@ -28,7 +30,7 @@ import {
 } from '../wire/shard/messages.ts'
 import type { ShardRings, ShardStart } from '../wire/shard/start.ts'
 import type { WriterStart } from '../wire/shard/writer.ts'
-import { PendingTable, type PendingRequest } from './pending.ts'
+import { PendingTable, type PendingRequest, type Question } from './pending.ts'
 import { failureOf, payloadOf } from './reply-payload.ts'
 
 /** Room for topics at start, jobs, cancels; its frames are a quarter at most. */
@@ -68,12 +70,6 @@ export interface ProduceHead {
   readonly bytes: number
   /** Producer number; 0: none. */
   readonly producer: number
-}
-
-/** A question of the reads ring that has numbers alone: u32 each, in the order of its layout (wire/shard/messages). */
-export interface Question {
-  readonly type: 'describe' | 'producers' | 'partitions'
-  readonly numbers: readonly number[]
 }
 
 export class ShardLink {
@@ -220,16 +216,7 @@ export class ShardLink {
 
   /** @returns false: no room in the reads ring; nothing was asked. */
   sendRead(
-    read: {
-      handle: number
-      partition: number
-      offsetHigh: number
-      offsetLow: number
-      isFromStart?: boolean
-      maxRecords: number
-      maxBytes: number
-      format: number
-    },
+    read: Omit<ReadRequest, 'topic' | 'format'> & { readonly handle: number; readonly format: number },
     request: PendingRequest
   ): boolean {
     const at = this.#reserveRead(READ_BYTES)
@@ -249,13 +236,31 @@ export class ShardLink {
 
   /** Asks what numbers alone ask for. @returns false: no room in the reads ring; nothing was asked. */
   ask(question: Question, request: PendingRequest): boolean {
-    const at = this.#reserveRead(8 + 4 * question.numbers.length)
+    return this.#ask(requestTypes[question.type], question.numbers, request) >= 0
+  }
+
+  /** Sends a WATCH. @returns its id; −1: no room in the reads ring, and nothing was asked. */
+  watch(numbers: readonly number[], request: PendingRequest): number {
+    return this.#ask(requestTypes.watch, numbers, request)
+  }
+
+  /** Has a WATCH that was not answered yet answered now. @returns false: no room in the reads ring. */
+  unwatch(id: number): boolean {
+    const at = this.#reserveRead(UNWATCH_BYTES)
     if (at < 0) return false
-    const buffer = this.reads.buffer
-    buffer.writeUInt32BE(requestTypes[question.type] << 24, at)
-    buffer.writeUInt32BE(this.pending.add(request), at + 4)
-    question.numbers.forEach((number, i) => buffer.writeUInt32BE(number, at + 8 + 4 * i))
+    this.reads.buffer.writeUInt32BE(requestTypes.unwatch << 24, at)
+    this.reads.buffer.writeUInt32BE(id, at + 4)
     return true
+  }
+
+  #ask(type: number, numbers: readonly number[], request: PendingRequest): number {
+    const at = this.#reserveRead(8 + 4 * numbers.length)
+    if (at < 0) return -1
+    const id = this.pending.add(request)
+    this.reads.buffer.writeUInt32BE(type << 24, at)
+    this.reads.buffer.writeUInt32BE(id, at + 4)
+    numbers.forEach((number, i) => this.reads.buffer.writeUInt32BE(number, at + 8 + 4 * i))
+    return id
   }
 
   /** Asks for the offsets of a partition or of all. @returns false: no room in the reads ring; nothing was asked. */

@@ -19,6 +19,7 @@ import {
   ANSWER_BODY_AT,
   PRODUCE_HEADER_BYTES,
   READ_BYTES,
+  UNWATCH_BYTES,
   replyTypes,
   requestTypes,
   writtenOf,
@@ -32,6 +33,7 @@ import { ReadQueue } from '../../workers/shard/read-queue.ts'
 import { RecordDeletion } from '../../workers/shard/record-deletion.ts'
 import { ReplyWriter } from '../../workers/shard/reply-writer.ts'
 import { Settling } from '../../workers/shard/settling.ts'
+import { WatchTable } from '../../workers/shard/watch-table.ts'
 import { atEnd } from './clean-up.ts'
 import { openLog, ringLayout, type TestRecord } from './log-harness.ts'
 
@@ -44,12 +46,13 @@ export type StageAnswer =
   | { readonly kind: 'produced'; readonly id: number; readonly offsets: number[]; readonly duplicates: boolean[] }
   | { readonly kind: 'failed'; readonly id: number; readonly code: ErrorCode; readonly written: Written }
   | { readonly kind: 'read'; readonly id: number; readonly bytes: number; readonly totalBytes: number }
-  | { readonly kind: 'acknowledged'; readonly id: number }
+  | { readonly kind: 'acknowledged' | 'available'; readonly id: number }
 
 export class ShardStage {
   readonly log: ShardLog
   readonly group: ProduceGroup
   readonly reads: ReadQueue
+  readonly watches: WatchTable
   readonly loop: ShardLoop
   readonly counters = new Float64Array(createCounters())
   readonly #bell: Bell
@@ -84,8 +87,11 @@ export class ShardStage {
       settings: { budgetBytes, idleMs: NEVER_MS, ageMs: NEVER_MS }
     })
     this.log = log
+    const watches = new WatchTable(log.table, this.#replies)
+    this.watches = watches
     this.group = new ProduceGroup({
       ...parts,
+      watches,
       shard: 0,
       settling,
       requests: new RingConsumer(requests),
@@ -96,7 +102,12 @@ export class ShardStage {
       flushIntervalMs: 0
     })
     const coldWaits = new ColdWaits(this.#replies, { counters, monotonicMs })
-    this.reads = new ReadQueue(log, new RingConsumer(reads), this.#replies, { counters, monotonicMs, coldWaits })
+    this.reads = new ReadQueue(log, new RingConsumer(reads), this.#replies, {
+      counters,
+      monotonicMs,
+      coldWaits,
+      watches
+    })
     this.loop = new ShardLoop({
       ...parts,
       bell: this.#bell,
@@ -114,6 +125,7 @@ export class ShardStage {
       deletion: new RecordDeletion({ ...parts, settling, finishGroup: () => this.group.finish() }),
       reads: this.reads,
       coldWaits,
+      watches,
       idleMemory: new IdleMemory({ totalBytes: () => 0, collect: () => undefined }, 0),
       slotBytes: 256 * 1024,
       fillAheadBytes: 0,
@@ -145,6 +157,31 @@ export class ShardStage {
     write64(message, 16, offset)
     message.writeUInt32BE(1_000_000, 24)
     message.writeUInt32BE(maxBytes, 28)
+    this.#send(this.#reads, message)
+  }
+
+  /** Waits for so many stored bytes at or above an offset of a partition of the topic with that first handle. */
+  watch(
+    id: number,
+    firstHandle: number,
+    wanted: { partition?: number; offset?: number; minBytes?: number } = {}
+  ): void {
+    const { partition = 0, offset = 0, minBytes = 1 } = wanted
+    const message = Buffer.alloc(28)
+    message[0] = requestTypes.watch
+    message.writeUInt32BE(id, 4)
+    message.writeUInt32BE(firstHandle + partition, 8)
+    message.writeUInt32BE(partition, 12)
+    message.writeBigUInt64BE(BigInt(offset), 16)
+    message.writeUInt32BE(minBytes, 24)
+    this.#send(this.#reads, message)
+  }
+
+  /** Ends a watch. */
+  unwatch(id: number): void {
+    const message = Buffer.alloc(UNWATCH_BYTES)
+    message[0] = requestTypes.unwatch
+    message.writeUInt32BE(id, 4)
     this.#send(this.#reads, message)
   }
 
@@ -185,5 +222,6 @@ function answerOf(bytes: Buffer): StageAnswer | null {
     return { kind: 'failed', id, code: errorCodeOf(bytes.readUInt16BE(8)), written: writtenOf(bytes[10] ?? 0) }
   if (type === replyTypes.readChunk)
     return { kind: 'read', id, bytes: bytes.length - ANSWER_BODY_AT, totalBytes: bytes.readUInt32BE(8) }
+  if (type === replyTypes.available) return { kind: 'available', id }
   return type === replyTypes.ack ? { kind: 'acknowledged', id } : null
 }

@@ -23,6 +23,7 @@ import { ReadQueue } from './read-queue.ts'
 import { RecordDeletion } from './record-deletion.ts'
 import { ReplyWriter } from './reply-writer.ts'
 import { Settling } from './settling.ts'
+import { WatchTable } from './watch-table.ts'
 
 /** Recovery runs in here; main reads from the counters how far it is. */
 function openLog(start: ShardStart, counters: Float64Array): ShardLog {
@@ -63,6 +64,7 @@ function runShard(start: ShardStart): void {
   replies.event({ kind: 'recovered', report: log.report })
   const { changes, settling: settlingSettings } = start
   const settling = new Settling({ log, replies, changes, counters, settings: settlingSettings, monotonicMs })
+  const watches = new WatchTable(log.table, replies)
   const group = new ProduceGroup({
     shard: start.shard,
     log,
@@ -72,6 +74,7 @@ function runShard(start: ShardStart): void {
     replies,
     cell: new CommitCell(rings.cell),
     counters,
+    watches,
     onRoom: () => void doorbell.ring(),
     flushEveryRecords: start.flushEveryRecords,
     flushIntervalMs: start.flushIntervalMs,
@@ -88,7 +91,8 @@ function runShard(start: ShardStart): void {
     finishGroup: () => group.finish()
   })
   const coldWaits = new ColdWaits(replies, { counters, monotonicMs })
-  const reads = new ReadQueue(log, new RingConsumer(rings.reads), replies, { counters, monotonicMs, coldWaits })
+  const readParts = { counters, monotonicMs, coldWaits, watches }
+  const reads = new ReadQueue(log, new RingConsumer(rings.reads), replies, readParts)
   new ShardLoop({
     log,
     bell: new Bell(rings.bell),
@@ -100,6 +104,7 @@ function runShard(start: ShardStart): void {
     deletion: new RecordDeletion({ log, settling, replies, finishGroup: () => group.finish() }),
     reads,
     coldWaits,
+    watches,
     replies,
     counters,
     idleMemory: new IdleMemory(openHeap(), monotonicMs()),

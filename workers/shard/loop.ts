@@ -21,6 +21,7 @@ import type { ColdWaits } from './cold-waits.ts'
 import type { RecordDeletion } from './record-deletion.ts'
 import type { ReplyWriter } from './reply-writer.ts'
 import type { Settling } from './settling.ts'
+import type { WatchTable } from './watch-table.ts'
 
 /** Longest sleep: nothing depends on it, but no wait is without an end. */
 const SLEEP_MS_MAX = 10_000
@@ -43,6 +44,7 @@ export interface LoopParts {
   readonly deletion: RecordDeletion
   readonly reads: ReadQueue
   readonly coldWaits: ColdWaits
+  readonly watches: WatchTable
   readonly replies: ReplyWriter
   readonly counters: Float64Array
   readonly idleMemory: IdleMemory
@@ -180,6 +182,7 @@ export class ShardLoop {
         break
       case 'drop':
         log.table.drop(message.firstHandle)
+        this.#parts.watches.drop(message.firstHandle, message.partitionCount)
         settling.noteDropped()
         break
       case 'slots-filled':

@@ -37,6 +37,7 @@ import { GroupCounts } from './group-counts.ts'
 import { GroupRequests, noDuplicates } from './group-requests.ts'
 import type { ReplyWriter } from './reply-writer.ts'
 import type { Settling } from './settling.ts'
+import type { WatchTable } from './watch-table.ts'
 
 /** Records of one group beside those of its last frame: what the encoder's tables are sized for. */
 const GROUP_RECORDS_TARGET = 65_536
@@ -62,6 +63,8 @@ export interface GroupOptions {
   readonly replies: ReplyWriter
   readonly cell: CommitCell
   readonly counters: Float64Array
+  /** Is told what may be read from now on. */
+  readonly watches: Pick<WatchTable, 'noteReadable'>
   /** Called when frames were freed and main had asked for room. */
   readonly onRoom: () => void
   readonly flushEveryRecords: number
@@ -231,7 +234,7 @@ export class ProduceGroup {
 
   /** Waits for the group that the writer has, and acknowledges it. @throws ShardPoisoned */
   #finishHandedOver(): void {
-    const { log, cell, counters, replies } = this.#options
+    const { log, cell, counters, replies, watches } = this.#options
     const encoder = log.handedOver
     if (encoder === null) return
     cell.wait()
@@ -244,6 +247,7 @@ export class ProduceGroup {
     this.#countGroup(encoder)
     log.confirm()
     this.#handedOver.acknowledge(encoder, replies)
+    watches.noteReadable(encoder.logs)
     log.release()
     this.#handedOver.clear()
     replies.flush()
@@ -267,7 +271,7 @@ export class ProduceGroup {
   }
 
   #writeHere(index: number): void {
-    const { log, counters, monotonicMs, replies } = this.#options
+    const { log, counters, monotonicMs, replies, watches } = this.#options
     const startMs = monotonicMs()
     const position = this.#write(index)
     if (position < 0) return
@@ -278,6 +282,7 @@ export class ProduceGroup {
     else if (this.syncDueMs === Number.POSITIVE_INFINITY) this.syncDueMs = monotonicMs() + this.#options.flushIntervalMs
     log.publish(index, position)
     this.#requests.acknowledge(log.encoder, replies)
+    watches.noteReadable(log.encoder.logs)
     this.#reset()
   }
 

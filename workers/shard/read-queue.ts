@@ -1,5 +1,5 @@
 /**
- * Reads of a shard, and questions for offsets: takes them from their ring, works on the oldest within a budget each turn,
+ * Reads of a shard, questions for offsets, and watches: takes them from their ring, works on the oldest within a budget each turn,
  * sends its answer in chunks. Shard thread only. Reads are bounded, because main reserves room for every answer before it
  * asks; questions are small, and no more than the requests that main has in progress.
  */
@@ -28,6 +28,7 @@ import { sendPartitions } from './partition-list.ts'
 import { ReadTask, stepOutcomes, type ReadWanted, type StepOutcome } from './read-task.ts'
 import { sendProducers } from './producer-list.ts'
 import type { ReplyWriter } from './reply-writer.ts'
+import type { WatchTable } from './watch-table.ts'
 
 /** Bytes of batches and time that reads get between two groups. */
 const TURN_BYTES = 1024 * 1024
@@ -51,13 +52,14 @@ export class ReadQueue {
   readonly #answer = new AnswerWriter()
   readonly #offsets: OffsetQueue
   readonly #coldWaits: ColdWaits
+  readonly #watches: WatchTable
   #task: ReadTask | null = null
 
   constructor(
     log: ShardLog,
     ring: RingConsumer,
     replies: ReplyWriter,
-    shared: { counters: Float64Array; monotonicMs: () => number; coldWaits: ColdWaits }
+    shared: { counters: Float64Array; monotonicMs: () => number; coldWaits: ColdWaits; watches: WatchTable }
   ) {
     this.#log = log
     this.#ring = ring
@@ -65,6 +67,7 @@ export class ReadQueue {
     this.#counters = shared.counters
     this.#monotonicMs = shared.monotonicMs
     this.#coldWaits = shared.coldWaits
+    this.#watches = shared.watches
     this.#offsets = new OffsetQueue(log, replies, shared)
   }
 
@@ -113,6 +116,14 @@ export class ReadQueue {
     }
     if (buffer[at] === requestTypes.offsets) {
       this.#offsets.take(buffer, at)
+      return
+    }
+    if (buffer[at] === requestTypes.watch) {
+      this.#watches.take(buffer, at)
+      return
+    }
+    if (buffer[at] === requestTypes.unwatch) {
+      this.#watches.end(requestId)
       return
     }
     const handle = buffer.readUInt32BE(at + 8)

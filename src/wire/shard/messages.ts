@@ -30,6 +30,9 @@ import type { SettleFailure, SettleReport, SettleWish } from './settle.ts'
  *             12 u32 partition, or ALL_PARTITIONS · 16 i64 time, Unix ms                              (24 bytes)
  *   PARTITIONS 0 u8 type=8 · 4 u32 request id · 8 u32 handle from which on: some partitions that have records,
  *             of all topics                                                                         (12 bytes)
+ *   WATCH     0 u8 type=9 · 4 u32 request id · 8 u32 handle · 12 u32 partition · 16 u64 offset
+ *             24 u32 least stored bytes at or above it: answered when there are as many                 (28 bytes)
+ *   UNWATCH   0 u8 type=10 · 4 u32 request id of a WATCH: answered now, unless it was already              (8 bytes)
  */
 export const requestTypes = {
   produce: 1,
@@ -39,7 +42,9 @@ export const requestTypes = {
   check: 5,
   producers: 6,
   offsets: 7,
-  partitions: 8
+  partitions: 8,
+  watch: 9,
+  unwatch: 10
 } as const
 export const PRODUCE_HEADER_BYTES = 28
 export const CHECK_RUN_BYTES = 16
@@ -48,6 +53,7 @@ export const READ_BYTES = 32
 /** A flag of READ. */
 export const READ_FROM_START = 1
 export const OFFSETS_BYTES = 24
+export const UNWATCH_BYTES = 8
 /** Above any partition: all of the topic that the shard has. */
 export const ALL_PARTITIONS = 0xffff_ffff
 
@@ -68,6 +74,7 @@ export const ALL_PARTITIONS = 0xffff_ffff
  *   PARTITIONS 8 u32 handle to ask from next, NO_HANDLE: these were the last · 12 entries, by handle: handle u32
  *              · segment count u32 · start u64 · end u64 · size u64 · segments that retention dropped u64 · their bytes
  *              u64                                                                                     (48 bytes each)
+ *   AVAILABLE  nothing more: there is as much to read as a WATCH asked for, or an UNWATCH ended it
  */
 export const replyTypes = {
   produced: 1,
@@ -79,7 +86,8 @@ export const replyTypes = {
   checked: 7,
   producers: 8,
   offsets: 9,
-  partitions: 10
+  partitions: 10,
+  available: 11
 } as const
 export const REPLY_LAST = 1
 export const REPLY_HEADER_BYTES = 8
