@@ -14,6 +14,7 @@ import { LocalEngine, OpenTopics } from './broker/local-engine.ts'
 import { ProducerCommands } from './broker/producer-commands.ts'
 import { TombstoneKeeper } from './broker/tombstones.ts'
 import { Traffic } from './broker/traffic.ts'
+import { WatchHub } from './broker/watches.ts'
 import { openKeys } from './composition/access.ts'
 import { buildGroups, type GroupComposition } from './composition/groups.ts'
 import { listen, openCertificates, type Undo } from './composition/listeners.ts'
@@ -102,12 +103,12 @@ async function build(settings: Settings, logger: Logger, undo: Undo[]): Promise<
   const schemas = buildSchemas({ store, logger })
   undo.push(() => schemas.stop())
   const offered = { certificates, ...schemas }
-  const { broker, groups, producers, traffic } = await buildBroker(storage, settings, logger, offered)
+  const { broker, groups, producers, traffic, watches } = await buildBroker(storage, settings, logger, offered)
 
   const started = placement.prepare().then(() => shards.start())
   // Its failure is met below; until then it must not count as unhandled.
   started.catch(() => undefined)
-  const counted = { ...storage, settings, traffic, groups, certificate: certificates }
+  const counted = { ...storage, settings, traffic, groups, watches, certificate: certificates }
   const { metrics, gateways, stop: stopMetrics } = buildMetrics(counted, undo)
   const listening = await listen({ settings, logger, broker, certificates, metrics, gateways }, undo)
   const { http, es01, background, httpAddress, binaryAddress } = listening
@@ -157,25 +158,36 @@ async function build(settings: Settings, logger: Logger, undo: Undo[]): Promise<
   }
 }
 
+/** The use cases, and what of them others ask too. */
+interface BrokerComposition {
+  readonly broker: LocalBroker
+  readonly groups: GroupComposition
+  readonly producers: ProducerCommands
+  readonly traffic: Traffic
+  readonly watches: WatchHub
+}
+
 /** The use cases, over a storage that need not have started. */
 async function buildBroker(
   storage: Storage,
   settings: Settings,
   logger: Logger,
   { certificates, schemas }: { certificates: Certificates | null; schemas: SchemaUseCases }
-): Promise<{ broker: LocalBroker; groups: GroupComposition; producers: ProducerCommands; traffic: Traffic }> {
+): Promise<BrokerComposition> {
   const { dataDir, store, catalog, table, placement, engine, space, upkeep, tombstones } = storage
-  const keys = await openKeys({ settings, store, dataDir, logger })
+  const watches = new WatchHub(engine)
+  const keys = await openKeys({ settings, store, dataDir, logger, onRevoked: () => watches.endRevoked() })
   const producerParts = { table, store, engine, clock: systemClock, logger }
   const { idempotent, producers } = buildProducers(producerParts, catalog, settings)
   const topicParts = { catalog, turns: new ChangeTurns(), store, engine, defaults: topicDefaults(settings) }
   const groups = buildGroups({ ...storage, settings, logger, shardCount: placement.shardCount })
   const { compaction, tiering } = upkeep
   const upkeeps = { compaction, tiering, tombstones, space }
-  const metering = { quotas: new Quotas(systemClock), traffic: new Traffic() }
+  const traffic = new Traffic()
+  const metering = { quotas: new Quotas(systemClock), traffic, watches }
   const useCases = { ...groups, idempotent, producers, keys, schemas, certificates }
   const parts = { ...topicParts, ...upkeeps, ...metering, ...useCases, preparation: placement }
-  return { broker: new LocalBroker({ ...settings, ...parts }), groups, producers, traffic: metering.traffic }
+  return { broker: new LocalBroker({ ...settings, ...parts }), groups, producers, traffic, watches }
 }
 
 function reload(next: Settings, http: HttpGateway, certificates: Certificates | null): string | null {

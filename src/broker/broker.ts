@@ -18,7 +18,10 @@ import type {
   Readiness,
   StartReport,
   RecordSource,
-  SubmitOutcome
+  SubmitOutcome,
+  Watch,
+  WatchCaller,
+  WatchRequest
 } from '../model/requests.ts'
 import { submitOutcomes } from '../model/requests.ts'
 import type { SchemaUseCases } from '../model/schemas.ts'
@@ -34,6 +37,7 @@ import { Router } from './router.ts'
 import type { Tiering } from './tiering.ts'
 import { TopicCommands, type TopicParts } from './topic-commands.ts'
 import type { Traffic } from './traffic.ts'
+import { refusedWatch, type WatchHub } from './watches.ts'
 
 export interface BrokerOptions extends Omit<TopicParts, 'onDeleting'> {
   readonly engine: Engine
@@ -49,6 +53,7 @@ export interface BrokerOptions extends Omit<TopicParts, 'onDeleting'> {
   /** True while the disk has no room for more records. */
   readonly space: { readonly isLow: boolean }
   readonly quotas: Quotas
+  readonly watches: WatchHub
   /** What went through each topic. */
   readonly traffic: Traffic
   /** Of the TLS listeners; null: there are none. */
@@ -91,6 +96,7 @@ export class LocalBroker implements Broker {
         const onDropped = options.tombstones.begin(topic)
         options.traffic.forget(topic.id)
         options.groups.forgetTopic(topic)
+        options.watches.endTopic(topic)
         return () => {
           this.#router.forget(topic)
           onDropped()
@@ -225,22 +231,37 @@ export class LocalBroker implements Broker {
   }
 
   submitRead(who: Principal, read: ReadRequest, caller: ReadCaller): SubmitOutcome {
-    const { engine, catalog } = this.#options
-    const denial = denialOf(who, 'consume', read.topic)
-    if (denial !== null) return this.#refuseRead(caller, denial)
-    const topic = catalog.topicNamed(read.topic)
-    if (topic === undefined) return this.#refuseRead(caller, new BrokerError('TOPIC_NOT_FOUND', { topic: read.topic }))
-    if (read.partition >= topic.partitionCount) {
-      const details = { partition: read.partition, topic: topic.name, count: topic.partitionCount }
-      return this.#refuseRead(caller, new BrokerError('PARTITION_RANGE', details))
-    }
-    const { quotas, traffic } = this.#options
+    const { engine, quotas, traffic } = this.#options
+    const topic = this.#topicToRead(who, read)
+    if (topic instanceof BrokerError) return this.#refuseRead(caller, topic)
     const limited = quotas.refusalOfConsume(who)
     if (limited !== null) return this.#refuseRead(caller, limited)
     const metered = new MeteredRead(caller, who, quotas, traffic.of(topic.id))
     const outcome = engine.read({ ...read, topic }, metered)
     if (outcome === submitOutcomes.taken) engine.turnSoon()
     return outcome
+  }
+
+  submitWatch(who: Principal, watch: WatchRequest, caller: WatchCaller): Watch {
+    const topic = this.#topicToRead(who, watch)
+    if (topic instanceof BrokerError) return refusedWatch(topic, caller)
+    return this.#options.watches.submit(who, { ...watch, topic }, caller)
+  }
+
+  refusalOfRead(who: Principal, read: Pick<ReadRequest, 'topic' | 'partition'>): BrokerError | null {
+    const topic = this.#topicToRead(who, read)
+    return topic instanceof BrokerError ? topic : this.#options.quotas.refusalOfConsume(who)
+  }
+
+  /** The topic of a partition that the caller may read, or why not. */
+  #topicToRead(who: Principal, read: Pick<ReadRequest, 'topic' | 'partition'>): Topic | BrokerError {
+    const denial = denialOf(who, 'consume', read.topic)
+    if (denial !== null) return denial
+    const topic = this.#options.catalog.topicNamed(read.topic)
+    if (topic === undefined) return new BrokerError('TOPIC_NOT_FOUND', { topic: read.topic })
+    const { name, partitionCount: count } = topic
+    if (read.partition < count) return topic
+    return new BrokerError('PARTITION_RANGE', { partition: read.partition, topic: name, count })
   }
 
   turn(): void {

@@ -4,7 +4,15 @@
  */
 import type { BrokerError } from '../model/errors.ts'
 import type { Replication } from '../model/replication.ts'
-import type { ProduceCaller, ReadCaller, RecordSource, SubmitOutcome } from '../model/requests.ts'
+import type {
+  ProduceCaller,
+  ReadCaller,
+  RecordSource,
+  SubmitOutcome,
+  Watch,
+  WatchCaller,
+  WatchRequest
+} from '../model/requests.ts'
 import type { PartitionDescription, PartitionOffsets, Topic } from '../model/topic.ts'
 
 /** A read of one partition that exists. */
@@ -17,6 +25,11 @@ export interface EngineRead {
   readonly maxRecords: number
   readonly maxBytes: number
   readonly format: number
+}
+
+/** A wait for something to read, of one partition that exists. */
+export interface EngineWatch extends Omit<WatchRequest, 'topic'> {
+  readonly topic: Topic
 }
 
 /** Records whose partitions are resolved and valid: record i goes to partitions[i]. */
@@ -89,6 +102,11 @@ export interface Engine {
   deleteRecords(topic: Topic, partition: number, offset: number): Promise<number>
   replication(): Replication
   read(read: EngineRead, caller: EngineReadCaller): SubmitOutcome
+  /**
+   * Waits until as many stored bytes can be read as are asked for: what is durable counts. Waits for room by itself. Several
+   * may wait for the same. @fails TOPIC_NOT_FOUND, SHARD_DOWN, SHARD_DIED, NOT_READY
+   */
+  watch(watch: EngineWatch, caller: WatchCaller): Watch
   /** Makes what was submitted visible and delivers replies. */
   turn(): void
   /** turn(), at the end of this tick at the latest. */

@@ -11,6 +11,8 @@ export interface KeyParts {
   readonly ring: KeyRing
   readonly store: Store
   readonly clock: Clock
+  /** Called when keys have stopped working. */
+  readonly onRevoked: () => void
 }
 
 export class KeyCommands implements KeyUseCases {
@@ -56,8 +58,9 @@ export class KeyCommands implements KeyUseCases {
 
   /** In memory only what is durable: a key that did not get there must not work, nor come back after a restart. */
   async #carryOut(changes: readonly KeyChange[]): Promise<void> {
-    const { ring, store } = this.#parts
+    const { ring, store, onRevoked } = this.#parts
     await store.commit(changes)
     for (const change of changes) ring.apply(change)
+    if (changes.some(({ kind }) => kind === 'key-revoked')) onRevoked()
   }
 }

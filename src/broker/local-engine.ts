@@ -8,7 +8,7 @@ import { BrokerError } from '../model/errors.ts'
 import { shardOf } from '../model/ids.ts'
 import { limits } from '../model/limits.ts'
 import { unreplicated, type Replication } from '../model/replication.ts'
-import { submitOutcomes, type SubmitOutcome } from '../model/requests.ts'
+import { submitOutcomes, type SubmitOutcome, type Watch, type WatchCaller } from '../model/requests.ts'
 import type { PartitionDescription, PartitionOffsets, Topic } from '../model/topic.ts'
 import type { PendingRequest } from '../shards/pending.ts'
 import type { ShardSet } from '../shards/shard-set.ts'
@@ -21,8 +21,17 @@ import {
   type ShardTopic
 } from '../wire/shard/messages.ts'
 import { CheckedAppend } from './checked-append.ts'
-import type { AppendCaller, Engine, EngineAppend, EnginePosition, EngineRead, EngineReadCaller } from './engine.ts'
+import type {
+  AppendCaller,
+  Engine,
+  EngineAppend,
+  EnginePosition,
+  EngineRead,
+  EngineReadCaller,
+  EngineWatch
+} from './engine.ts'
 import { LocalAppend } from './local-append.ts'
+import { LocalWatch } from './local-watch.ts'
 import { partitionOffsets } from './partition-offsets.ts'
 import { listProducers } from './producer-positions.ts'
 import { deleteRecords } from './record-deletion.ts'
@@ -157,6 +166,12 @@ export class LocalEngine implements Engine {
     return link.sendRead({ ...read, handle }, new EngineReadRequest(caller, read.topic.name))
       ? submitOutcomes.taken
       : submitOutcomes.full
+  }
+
+  watch(watch: EngineWatch, caller: WatchCaller): Watch {
+    const request = new LocalWatch(this.#shards, watch, caller)
+    request.send()
+    return request
   }
 
   turn(): void {

@@ -38,6 +38,8 @@ export interface AccessParts {
   /** Absolute. */
   readonly dataDir: string
   readonly logger: Logger
+  /** Called when keys have stopped working. */
+  readonly onRevoked: () => void
 }
 
 /** The keys of the store; the first one is made where it is due. @throws DiskError, BrokerError of the store */
@@ -48,7 +50,7 @@ export async function openKeys(parts: AccessParts): Promise<KeyCommands> {
     if (ring.count === 0) await makeFirstKey(ring, parts)
     if (!ring.hasAdministrator) parts.logger.warn({ dataDir: parts.dataDir }, NO_ADMINISTRATOR)
   }
-  return new KeyCommands({ ring, store, clock: systemClock })
+  return new KeyCommands({ ring, store, clock: systemClock, onRevoked: parts.onRevoked })
 }
 
 async function makeFirstKey(ring: KeyRing, { store, dataDir, logger }: AccessParts): Promise<void> {

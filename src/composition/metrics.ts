@@ -4,6 +4,7 @@
  */
 import { systemClock } from '../base/clock.ts'
 import { readPartitionFigures } from '../broker/partition-figures.ts'
+import type { WatchHub } from '../broker/watches.ts'
 import { descriptorLimit } from '../config/machine.ts'
 import type { Settings } from '../config/settings.ts'
 import type { Catalog } from '../control/catalog.ts'
@@ -31,6 +32,7 @@ export interface MetricsParts {
   readonly space: FreeSpace
   readonly upkeep: Upkeep
   readonly traffic: TrafficSource
+  readonly watches: Pick<WatchHub, 'count'>
   readonly groups: Pick<GroupComposition, 'groupTable' | 'groupFlush' | 'coordinator'>
   /** null: TLS is off. */
   readonly certificate: CertificateState | null
@@ -45,7 +47,7 @@ export interface BuiltMetrics {
 }
 
 export function buildMetrics(parts: MetricsParts, undo: Undo[]): BuiltMetrics {
-  const { settings, catalog, shards, space, upkeep, traffic, groups, certificate } = parts
+  const { settings, catalog, shards, space, upkeep, traffic, watches, groups, certificate } = parts
   const gateways = newGateways(settings)
   const delay = new LoopDelay()
   const { monotonicMs } = systemClock
@@ -72,6 +74,7 @@ export function buildMetrics(parts: MetricsParts, undo: Undo[]): BuiltMetrics {
       millrace_disk_free_bytes: () => (Number.isFinite(space.freeBytes) ? one(space.freeBytes) : []),
       millrace_disk_reserve_bytes: () => one(space.reserveBytes),
       millrace_disk_low: () => one(space.isLow ? 1 : 0),
+      millrace_watches: () => one(watches.count),
       millrace_topics: () => one(catalog.topicCount),
       millrace_partitions: () => one(catalog.topics.reduce((sum, { partitionCount }) => sum + partitionCount, 0))
     }

@@ -142,6 +142,11 @@ export interface WatchUseCases {
    * TOPIC_NOT_FOUND, PARTITION_RANGE, OVERLOADED (limits.watchesMax). Costs no quota: the read that follows does.
    */
   submitWatch(who: Principal, watch: WatchRequest, caller: WatchCaller): Watch
+  /**
+   * What a read would be refused for now, in the order in which submitRead looks, or null. For those who wait before they
+   * read: FORBIDDEN, KEY_REVOKED, TOPIC_NOT_FOUND, PARTITION_RANGE, RATE_LIMITED.
+   */
+  refusalOfRead(who: Principal, read: Pick<ReadRequest, 'topic' | 'partition'>): BrokerError | null
 }
 
 export interface CreateTopicRequest {
@@ -154,7 +159,7 @@ export interface CreateTopicRequest {
  * The use cases, as every gateway sees them. Implemented by broker/. Promises reject with BrokerError.
  * `who` asks; what it takes is in access.ts, and what it lacks is FORBIDDEN, before anything is said of what exists.
  */
-export interface Broker {
+export interface Broker extends WatchUseCases {
   readonly keys: KeyUseCases
   readonly groups: GroupUseCases
   readonly schemas: SchemaUseCases

@@ -158,6 +158,7 @@ export const processSeries = {
   millrace_disk_free_bytes: spec('gauge', [], 'Free room of the data directory; absent where the system does not say.'),
   millrace_disk_reserve_bytes: spec('gauge', [], 'Free room below which produce is refused.'),
   millrace_disk_low: spec('gauge', [], '1: produce is refused for lack of room.'),
+  millrace_watches: spec('gauge', [], 'Reads and streams that wait for records.'),
   millrace_topics: spec('gauge', [], 'Topics.'),
   millrace_partitions: spec('gauge', [], 'Partitions of all topics.'),
   millrace_consumer_groups: spec('gauge', [], 'Consumer groups.'),

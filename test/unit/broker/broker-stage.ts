@@ -7,6 +7,7 @@ import type { AppendCaller, Engine, EngineAppend, EngineRead, EngineReadCaller }
 import { IdempotentProduce } from '../../../src/broker/idempotent-produce.ts'
 import { ProducerCommands } from '../../../src/broker/producer-commands.ts'
 import { Traffic } from '../../../src/broker/traffic.ts'
+import { WatchHub } from '../../../src/broker/watches.ts'
 import { Catalog } from '../../../src/control/catalog.ts'
 import { ChangeTurns } from '../../../src/control/change-turns.ts'
 import { ProducerTable } from '../../../src/control/producer-table.ts'
@@ -103,6 +104,7 @@ export class BrokerStage {
       schemas: noSchemas,
       groupFlush: { problem: null },
       quotas: this.quotas,
+      watches: new WatchHub(engine),
       traffic: this.traffic
     })
   }

@@ -13,5 +13,6 @@ export const idleEngine = {
   runRetention: () => Promise.resolve(),
   offsetsAt: () => Promise.resolve([]),
   deleteRecords: () => Promise.resolve(0),
+  watch: () => ({ cancel: () => undefined }),
   replication: () => unreplicated
 } as const satisfies Partial<Engine>

@@ -30,7 +30,7 @@ class Stage {
         this.commits.push({ changes, settle: error => (error === undefined ? resolve() : reject(error)) })
       })
     const store = { image: emptyImage, commit, close: () => Promise.resolve() }
-    this.keys = new KeyCommands({ ring: this.ring, store, clock: new ManualClock() })
+    this.keys = new KeyCommands({ ring: this.ring, store, clock: new ManualClock(), onRevoked: () => undefined })
   }
 
   async settle(error?: BrokerError): Promise<readonly StoreChange[]> {

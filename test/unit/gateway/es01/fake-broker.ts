@@ -13,12 +13,16 @@ import type {
   ReadRequest,
   Readiness,
   RecordSource,
-  SubmitOutcome
+  SubmitOutcome,
+  Watch,
+  WatchCaller,
+  WatchRequest
 } from '../../../../src/model/requests.ts'
 import { RESULT_BYTES, submitOutcomes } from '../../../../src/model/requests.ts'
 import type { TopicConfig, TopicDescription } from '../../../../src/model/topic.ts'
 import { encodeConsumed } from '../../../support/es01-consumed.ts'
 import { FakeKeys } from '../fake-keys.ts'
+import { FakeWatches } from '../fake-watches.ts'
 import { noGroups } from '../../../support/no-groups.ts'
 import { noSchemas } from '../../../support/no-schemas.ts'
 
@@ -48,6 +52,7 @@ export function parseRing(ring: Buffer, count: number): Omit<StoredRecord, 'offs
 
 export class FakeBroker implements Broker {
   readonly keys = new FakeKeys()
+  readonly watches = new FakeWatches()
   readonly groups = noGroups
   readonly schemas = noSchemas
   readonly partitionCounts = new Map<string, number>([['t', 4]])
@@ -155,6 +160,14 @@ export class FakeBroker implements Broker {
 
   get waitingForRoom(): number {
     return this.#waiting.length
+  }
+
+  submitWatch(who: Principal, watch: WatchRequest, caller: WatchCaller): Watch {
+    return this.watches.submit(who, watch, caller)
+  }
+
+  refusalOfRead(): BrokerError | null {
+    return null
   }
 
   turn(): void {

@@ -17,10 +17,14 @@ import type {
   ReadRequest,
   Readiness,
   RecordSource,
-  SubmitOutcome
+  SubmitOutcome,
+  Watch,
+  WatchCaller,
+  WatchRequest
 } from '../../../../src/model/requests.ts'
 import type { PartitionOffsets, TopicConfig, TopicConfigPatch, TopicDescription } from '../../../../src/model/topic.ts'
 import { FakeKeys } from '../fake-keys.ts'
+import { FakeWatches } from '../fake-watches.ts'
 import { noGroups } from '../../../support/no-groups.ts'
 import { noSchemas } from '../../../support/no-schemas.ts'
 
@@ -63,6 +67,7 @@ function jsonOf(record: StoredRecord, partition: number, offset: number, encodin
 
 export class FakeBroker implements Broker {
   readonly keys = new FakeKeys()
+  readonly watches = new FakeWatches()
   readonly groups = noGroups
   readonly schemas = noSchemas
   readonly producers: ProducerDescription[] = []
@@ -333,6 +338,14 @@ export class FakeBroker implements Broker {
     const next = records.length === 0 ? offset : BigInt(start + records.length)
     const text = JSON.stringify(records)
     return Buffer.from(`{"records":${text},"next_offset":${next},"high_watermark":${log.length}}`)
+  }
+
+  submitWatch(who: Principal, watch: WatchRequest, caller: WatchCaller): Watch {
+    return this.watches.submit(who, watch, caller)
+  }
+
+  refusalOfRead(who: Principal, read: Pick<ReadRequest, 'topic' | 'partition'>): BrokerError | null {
+    return this.readFailure ?? denialOf(who, 'consume', read.topic)
   }
 
   turn(): void {
