@@ -84,7 +84,9 @@ export const samples: Readonly<Record<string, Sample>> = {
       offset: { kind: 'whole', isRequired: true, value: '0' },
       max_records: { kind: 'whole', value: '1' },
       max_bytes: { kind: 'whole', value: '1' },
-      encoding: { kind: 'choice', value: 'utf8' }
+      encoding: { kind: 'choice', value: 'utf8' },
+      max_wait_ms: { kind: 'whole', value: '0' },
+      min_bytes: { kind: 'whole', value: '1' }
     }
   },
   'GET /topics/:name/offsets': {
@@ -114,7 +116,9 @@ export const samples: Readonly<Record<string, Sample>> = {
       partition: { kind: 'whole', isRequired: true, value: '0' },
       max_records: { kind: 'whole', value: '1' },
       max_bytes: { kind: 'whole', value: '1' },
-      encoding: { kind: 'choice', value: 'utf8' }
+      encoding: { kind: 'choice', value: 'utf8' },
+      max_wait_ms: { kind: 'whole', value: '0' },
+      min_bytes: { kind: 'whole', value: '1' }
     }
   },
   'POST /groups/:group/join': {

@@ -1,5 +1,5 @@
 /**
- * One consume over HTTP: query → reply bytes reserved → broker → chunks as they come. Main thread.
+ * One consume over HTTP: query → a wait, if it asks for one → reply bytes reserved → broker → chunks as they come. Main thread.
  * The answer arrives encoded; it is passed on, never looked at. The reservation is held until the answer has left and the
  * broker is done with it, so that the budget bounds what can be on its way at any moment.
  */
@@ -11,7 +11,8 @@ import type { ReplyWatcher } from './engine.ts'
 import type { Exchange } from './exchange.ts'
 import { JSON_TYPE } from './failures.ts'
 import { U32_MAX } from './form.ts'
-import { parseQuery, readPartition, readU64, requireU64 } from './query.ts'
+import { clamp, parseQuery, readPartition, readU64, requireU64 } from './query.ts'
+import { readWaitOf, waitNames, type ReadWait } from './read-wait.ts'
 import type { Attempt, Waiter } from './wait-line.ts'
 
 /** What an answer needs beyond max_bytes: its frame, and the fields around the records. */
@@ -22,7 +23,7 @@ export function answerBytesOf(maxBytes: number): number {
   return maxBytes + ANSWER_MARGIN_BYTES
 }
 
-const formNames = ['partition', 'max_records', 'max_bytes', 'encoding']
+const formNames = ['partition', 'max_records', 'max_bytes', 'encoding', ...waitNames]
 
 const formats: ReadonlyMap<string, ReadFormat> = new Map([
   ['utf8', readFormats.jsonUtf8],
@@ -30,14 +31,11 @@ const formats: ReadonlyMap<string, ReadFormat> = new Map([
   ['base64', readFormats.jsonBase64]
 ])
 
-/** Into 1 … max, silently (spec 5). */
-function clamp(value: bigint, max: number): number {
-  if (value < 1n) return 1
-  return value > BigInt(max) ? max : Number(value)
-}
-
 /** A read whose beginning is not known yet. */
-type ReadForm = Omit<ReadRequest, 'offsetHigh' | 'offsetLow'>
+interface ReadForm extends Omit<ReadRequest, 'offsetHigh' | 'offsetLow'> {
+  /** null: it is made at once. */
+  readonly wait: ReadWait | null
+}
 
 /** @throws BrokerError FIELD_INVALID */
 function readFormOf(exchange: Exchange, parameters: ReadonlyMap<string, string>, topic: string): ReadForm {
@@ -49,13 +47,18 @@ function readFormOf(exchange: Exchange, parameters: ReadonlyMap<string, string>,
   const partition = readPartition(parameters)
   if (partition === null) throw new BrokerError('FIELD_INVALID', { field: 'partition', problem: 'is missing' })
   const maxRecords = readU64(parameters, 'max_records') ?? BigInt(limits.fetchRecordsDefault)
-  const maxBytes = readU64(parameters, 'max_bytes') ?? BigInt(limits.fetchBytesDefault)
+  const maxBytes = clamp(
+    readU64(parameters, 'max_bytes') ?? BigInt(limits.fetchBytesDefault),
+    1,
+    settings.maxFetchBytes
+  )
   return {
     topic,
     partition,
-    maxRecords: clamp(maxRecords, settings.maxFetchRecords),
-    maxBytes: clamp(maxBytes, settings.maxFetchBytes),
-    format
+    maxRecords: clamp(maxRecords, 1, settings.maxFetchRecords),
+    maxBytes,
+    format,
+    wait: readWaitOf(parameters, maxBytes)
   }
 }
 
@@ -161,8 +164,18 @@ export function readGroupRead(exchange: Exchange): ReadForm {
   return readFormOf(exchange, parameters, topic)
 }
 
-/** Reads from an offset on, a u64, and answers. */
-export function enterRead(exchange: Exchange, form: ReadForm, offset: bigint): void {
+/** Reads from an offset on, a u64, and answers; after a wait, if the form asks for one. */
+export function enterRead(exchange: Exchange, { wait, ...form }: ReadForm, offset: bigint): void {
+  const { services, who, reply } = exchange
   const read = { ...form, offsetHigh: Number(offset >> 32n), offsetLow: Number(offset & U32_MAX) }
-  exchange.services.readLine.enter(new ConsumeExchange(exchange, read))
+  const enter = (): void => services.readLine.enter(new ConsumeExchange(exchange, read))
+  if (wait === null) return enter()
+  services.readWaits.begin({
+    who,
+    reply,
+    read,
+    wait,
+    go: () => exchange.guard(enter),
+    refuse: error => exchange.refuse(error)
+  })
 }

@@ -97,7 +97,15 @@ export type RequestHandler = (head: RequestHead, reply: Reply) => BodySink | nul
 /** What a parser refuses before there is a request. */
 export type RefusalBody = (status: number, problem: string) => Buffer
 
-export interface EngineOptions {
+/** When an engine closes a connection by itself; a client that waits for its answer is never idle. */
+export interface ConnectionTimeouts {
+  /** No request is in progress. */
+  readonly idleMs: number
+  /** The client takes nothing of an answer (uWebSockets.js only; a ReaderWatch looks besides). */
+  readonly responseMs: number
+}
+
+export interface EngineOptions extends ConnectionTimeouts {
   readonly handler: RequestHandler
   readonly refusalBody: RefusalBody
   readonly clock: Clock

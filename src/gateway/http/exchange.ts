@@ -19,6 +19,7 @@ import type { Reply, RequestHead } from './engine.ts'
 import { JSON_TYPE } from './failures.ts'
 import type { Failures, RefusalOptions } from './failures.ts'
 import type { ScanOrder } from './scan-order.ts'
+import type { ReadWaits } from './read-wait.ts'
 import type { WaitLine } from './wait-line.ts'
 
 /** The settings that this gateway reads. */
@@ -58,6 +59,8 @@ export interface Services {
   readonly scanOrder: ScanOrder
   readonly produceLine: WaitLine
   readonly readLine: WaitLine
+  /** Reads that wait for records, and are in no line yet. */
+  readonly readWaits: ReadWaits
   /** Has the broker publish what was submitted, once at the end of this turn. */
   readonly scheduleTurn: () => void
 }

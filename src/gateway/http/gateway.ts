@@ -11,6 +11,7 @@ import { systemClock } from '../../base/clock.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Logger } from '../../base/logger.ts'
 import { BrokerError } from '../../model/errors.ts'
+import { limits } from '../../model/limits.ts'
 import type { MetricsPage } from '../../model/metrics.ts'
 import type { Broker } from '../../model/requests.ts'
 import { ProduceResultsWriter } from '../../wire/json/produce-results.ts'
@@ -23,7 +24,7 @@ import { authenticate, identify } from './authenticate.ts'
 import { BodyWatch } from './body-watch.ts'
 import type { BodyTimeouts } from './body-watch.ts'
 import { answerBytesOf } from './consume-exchange.ts'
-import type { BodySink, HttpEngine, Reply, RequestHandler, RequestHead } from './engine.ts'
+import type { BodySink, ConnectionTimeouts, HttpEngine, Reply, RequestHandler, RequestHead } from './engine.ts'
 import { Exchange } from './exchange.ts'
 import type { HttpSettings, Offload, Services } from './exchange.ts'
 import { Failures, refusalBody } from './failures.ts'
@@ -31,6 +32,7 @@ import { NodeEngine } from './node-engine.ts'
 import { HttpProbe } from './probe.ts'
 import { ReaderWatch } from './reader-watch.ts'
 import type { ReaderTimeouts } from './reader-watch.ts'
+import { ReadWaits } from './read-wait.ts'
 import { Router } from './router.ts'
 import { routes } from './routes.ts'
 import { ScanOrder } from './scan-order.ts'
@@ -52,7 +54,7 @@ export interface HttpGatewayOptions {
   readonly engine: 'auto' | 'uws' | 'node'
   /** Left out: every body is scanned on the main thread. The pool is the caller's, who closes it after stop(). */
   readonly offload?: Offload
-  readonly timeouts?: Partial<ReaderTimeouts & BodyTimeouts>
+  readonly timeouts?: Partial<ReaderTimeouts & BodyTimeouts & ConnectionTimeouts>
   /** Connections at once. Left out: as many as the system has. */
   readonly connectionsMax?: number
   /** Left out or null: without TLS. */
@@ -140,7 +142,8 @@ function buildServices(options: HttpGatewayOptions, probe: HttpProbe, mayPipelin
       whenRoom,
       whenReleased: callback => replyBudget.whenReleased(callback),
       onTaken: scheduleTurn
-    })
+    }),
+    readWaits: new ReadWaits(broker)
   }
 }
 
@@ -239,7 +242,9 @@ export async function createHttpGateway(options: HttpGatewayOptions): Promise<Ht
     return dispatcher.handle(head, reply)
   }
   const { connectionsMax = Infinity } = options
-  const parts = { handler, refusalBody, clock, connectionsMax, probe, certificate: certificates?.current ?? null }
+  const { idleMs = limits.httpIdleTimeoutMs, responseMs = limits.httpWriteTimeoutMs } = timeouts
+  const connections = { connectionsMax, idleMs, responseMs, certificate: certificates?.current ?? null }
+  const parts = { handler, refusalBody, clock, probe, ...connections }
   const engine: HttpEngine = uws === null ? new NodeEngine(parts) : new UwsEngine(uws, parts)
   certificates?.onChange(certificate => engine.useCertificate(certificate))
   const { host, port } = splitAddress(settings.bind)
@@ -256,6 +261,7 @@ export async function createHttpGateway(options: HttpGatewayOptions): Promise<Ht
     },
     async stop(deadlineMs) {
       dispatcher.isStopping = true
+      services.readWaits.endAll()
       await engine.stop(deadlineMs)
       watch.end()
       bodies.end()

@@ -232,7 +232,7 @@ export class NodeEngine implements HttpEngine {
   /** Connections whose TLS handshake is done. */
   readonly #secured = new WeakSet<Duplex>()
 
-  constructor({ handler, refusalBody, clock, connectionsMax, probe, certificate }: EngineOptions) {
+  constructor({ handler, refusalBody, clock, connectionsMax, idleMs, probe, certificate }: EngineOptions) {
     this.clock = clock
     this.#probe = probe
     this.replies = new ReplySet(clock)
@@ -240,7 +240,7 @@ export class NodeEngine implements HttpEngine {
     this.#refusalBody = refusalBody
     const options = {
       requireHostHeader: false,
-      keepAliveTimeout: limits.httpIdleTimeoutMs,
+      keepAliveTimeout: idleMs,
       headersTimeout: limits.httpHeadersMs,
       // Bodies have a watch of their own (body-watch.ts), which minds how much comes.
       requestTimeout: 0,

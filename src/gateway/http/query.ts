@@ -44,6 +44,12 @@ export function readU64(parameters: ReadonlyMap<string, string>, field: string):
   return value
 }
 
+/** A value brought into least … most, silently (spec 5). */
+export function clamp(value: bigint, least: number, most: number): number {
+  if (value < BigInt(least)) return least
+  return value > BigInt(most) ? most : Number(value)
+}
+
 /** A required parameter as u64. @throws BrokerError FIELD_INVALID */
 export function requireU64(parameters: ReadonlyMap<string, string>, field: string): bigint {
   const value = readU64(parameters, field)

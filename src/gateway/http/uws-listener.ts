@@ -11,8 +11,8 @@
  * is current at that moment. A change of certificate closes no listener, so no connection is lost to it.
  */
 import { assert } from '../../base/assert.ts'
-import { limits } from '../../model/limits.ts'
 import { isUnchanged, type Certificate } from '../shared/certificates.ts'
+import type { ConnectionTimeouts } from './engine.ts'
 import type { HttpProbe } from './probe.ts'
 import type { Uws, UwsApp, UwsRequest, UwsResponse } from './uws-shape.ts'
 
@@ -24,7 +24,7 @@ interface ServingApp {
   connectionCount: number
 }
 
-export interface UwsListenerOptions {
+export interface UwsListenerOptions extends ConnectionTimeouts {
   readonly uws: Uws
   readonly onRequest: (response: UwsResponse, request: UwsRequest) => void
   readonly connectionsMax: number
@@ -50,11 +50,11 @@ export class UwsListener {
 
   /** @throws Error if the files do not hold that certificate any more. */
   #serve(certificate: Certificate | null): ServingApp {
-    const { uws, onRequest } = this.#options
+    const { uws, onRequest, idleMs, responseMs } = this.#options
     const app = certificate === null ? uws.App() : makeSecureApp(uws, certificate)
     // Without these two, which the original library lacks, it has ten seconds for both.
-    app.setIdleTimeout?.(limits.httpIdleTimeoutMs / 1000)
-    app.setResponseTimeout?.(limits.httpWriteTimeoutMs / 1000)
+    app.setIdleTimeout?.(idleMs / 1000)
+    app.setResponseTimeout?.(responseMs / 1000)
     const serving: ServingApp = { app, connectionCount: 0 }
     app.any('/*', onRequest)
     app.filter((response, change) => this.#count(serving, response, change))

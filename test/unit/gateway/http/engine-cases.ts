@@ -15,6 +15,7 @@ import { metricsCases } from './metrics-cases.ts'
 import { readerCases } from './reader-cases.ts'
 import { offsetCases } from './offset-cases.ts'
 import { consumeCases, produceCases, topicCases } from './route-cases.ts'
+import { waitCases } from './wait-cases.ts'
 
 function refusalCases(engine: EngineName): void {
   test('unknown routes and methods are refused in JSON, with Allow', async t => {
@@ -310,6 +311,7 @@ export function describeEngine(engine: EngineName): void {
   describe(`topics over ${engine}`, () => topicCases(engine))
   describe(`produce over ${engine}`, () => produceCases(engine))
   describe(`consume over ${engine}`, () => consumeCases(engine))
+  describe(`reads that wait, over ${engine}`, () => waitCases(engine))
   describe(`offsets over ${engine}`, () => offsetCases(engine))
   describe(`keys over ${engine}`, () => accessCases(engine))
   describe(`metrics over ${engine}`, () => metricsCases(engine))

@@ -11,6 +11,7 @@ import type { Certificates } from '../../../../src/gateway/shared/certificates.t
 import type { HttpSettings, Offload } from '../../../../src/gateway/http/exchange.ts'
 import { createHttpGateway } from '../../../../src/gateway/http/gateway.ts'
 import type { HttpGateway } from '../../../../src/gateway/http/gateway.ts'
+import type { ConnectionTimeouts } from '../../../../src/gateway/http/engine.ts'
 import type { BodyTimeouts } from '../../../../src/gateway/http/body-watch.ts'
 import type { ReaderTimeouts } from '../../../../src/gateway/http/reader-watch.ts'
 import type { MetricsPage } from '../../../../src/model/metrics.ts'
@@ -48,7 +49,7 @@ export interface FixtureOptions {
   readonly replyBudgetBytes?: number
   /** Left out: every body is scanned on the main thread. */
   readonly offload?: Offload
-  readonly timeouts?: Partial<ReaderTimeouts & BodyTimeouts>
+  readonly timeouts?: Partial<ReaderTimeouts & BodyTimeouts & ConnectionTimeouts>
   readonly clock?: Clock
   readonly connectionsMax?: number
   readonly certificates?: Certificates
