@@ -10,6 +10,7 @@ import { anonymous, type Principal } from '../../../src/model/principal.ts'
 import type { Watch, WatchCaller } from '../../../src/model/requests.ts'
 import type { Topic } from '../../../src/model/topic.ts'
 import { create, emptyImage } from '../control/topics.ts'
+import { BrokerStage, keyWith, turn } from './broker-stage.ts'
 
 interface Standing {
   readonly watch: EngineWatch
@@ -193,5 +194,58 @@ describe('the watches of a broker', () => {
     stage.wait('room again')
     await soon()
     assert.equal(stage.heard.length, 1)
+  })
+})
+
+describe('who asks the broker to wait', () => {
+  const wanted = { topic: 't', partition: 0, offsetHigh: 0, offsetLow: 0, minBytes: 1 }
+
+  it('is refused as a read would be, in the same order, and never before it has its watch', async () => {
+    const stage = new BrokerStage()
+    stage.create('t', 2)
+    const heard: string[] = []
+    const wait = (who: Principal, watch: Partial<typeof wanted>): Watch => {
+      const caller = {
+        onAvailable: () => void heard.push('available'),
+        onWatchFailed: (error: BrokerError) => void heard.push(error.code)
+      }
+      return stage.broker.submitWatch(who, { ...wanted, ...watch }, caller)
+    }
+    const stranger = { ...anonymous, isAdmin: false, mayRead: () => false, mayWrite: () => false }
+    wait({ ...anonymous, isRevoked: true }, { topic: 'none' })
+    wait(stranger, { topic: 'none', partition: 9 })
+    wait(anonymous, { topic: 'none', partition: 9 })
+    wait(anonymous, { partition: 2 })
+    wait(anonymous, { partition: 2 }).cancel()
+    assert.deepEqual(heard, [])
+    await turn()
+    assert.deepEqual(heard, ['KEY_REVOKED', 'FORBIDDEN', 'TOPIC_NOT_FOUND', 'PARTITION_RANGE'])
+    const refused = (who: Principal, watch: Partial<typeof wanted>): string | undefined =>
+      stage.broker.refusalOfRead(who, { ...wanted, ...watch })?.code
+    assert.deepEqual(
+      [
+        refused(stranger, { topic: 'none' }),
+        refused(anonymous, { topic: 'none' }),
+        refused(anonymous, { partition: 2 })
+      ],
+      ['FORBIDDEN', 'TOPIC_NOT_FOUND', 'PARTITION_RANGE']
+    )
+    assert.equal(refused(anonymous, {}), undefined)
+  })
+
+  it('hears of its topic’s end, and pays no quota for waiting', async () => {
+    const stage = new BrokerStage()
+    stage.create('t')
+    const who = keyWith({ produceBytesPerSec: null, consumeBytesPerSec: 10 })
+    const heard: string[] = []
+    stage.broker.submitWatch(who, wanted, {
+      onAvailable: () => void heard.push('available'),
+      onWatchFailed: error => void heard.push(error.message)
+    })
+    stage.quotas.chargeConsume(who, 1000)
+    assert.equal(stage.broker.refusalOfRead(who, wanted)?.code, 'RATE_LIMITED')
+    await stage.broker.deleteTopic(anonymous, 't')
+    await turn()
+    assert.deepEqual(heard, [new BrokerError('TOPIC_NOT_FOUND', { topic: 't' }).message])
   })
 })
