@@ -100,7 +100,7 @@ export const errorTable = {
     retry: 'same',
     written: 'unknown'
   }),
-  // 410: those offsets are gone for the reader, who goes on at the next readable one. A 500 would have to hide them.
+  // Of ES01, which has no place for what HTTP says in `skipped`. Gone is what those offsets are: 410.
   DATA_DAMAGED: spec(
     205,
     410,

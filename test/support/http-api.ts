@@ -31,6 +31,7 @@ export interface ReadRecord extends Result {
   readonly timestamp_ms: number
   readonly key: string | null
   readonly value: string
+  readonly headers?: readonly (readonly [string, string | null])[]
 }
 
 export interface ReadAnswer {
@@ -38,6 +39,7 @@ export interface ReadAnswer {
   readonly next_offset: number
   readonly high_watermark: number
   readonly encoding?: string
+  readonly skipped?: { readonly requested: number; readonly earliest: number; readonly latest: number }
 }
 
 export interface Description {

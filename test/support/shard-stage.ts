@@ -8,7 +8,7 @@ import { IdleMemory } from '../../src/base/idle-memory.ts'
 import type { Disk } from '../../src/disk/disk.ts'
 import type { ShardLog, ShardLogOptions } from '../../src/log/shard-log.ts'
 import { errorCodeOf, type ErrorCode, type Written } from '../../src/model/errors.ts'
-import { RESULT_BYTES, readFormats } from '../../src/model/requests.ts'
+import { RESULT_BYTES, readFormats, type ReadFormat } from '../../src/model/requests.ts'
 import { Bell, Doorbell, createAsleepFlag, createBell } from '../../src/ring/bell.ts'
 import { CommitCell, createCommitCell } from '../../src/ring/commit-cell.ts'
 import { RingConsumer, RingProducer, createRing } from '../../src/ring/spsc-ring.ts'
@@ -148,10 +148,10 @@ export class ShardStage {
   }
 
   /** Asks for all of partition 0 of the topic with that handle that fits into `maxBytes`. */
-  read(id: number, handle: number, maxBytes: number, offset = 0): void {
+  read(id: number, handle: number, maxBytes: number, offset = 0, format: ReadFormat = readFormats.es01): void {
     const message = Buffer.alloc(READ_BYTES)
     message[0] = requestTypes.read
-    message[1] = readFormats.es01
+    message[1] = format
     message.writeUInt32BE(id, 4)
     message.writeUInt32BE(handle, 8)
     write64(message, 16, offset)

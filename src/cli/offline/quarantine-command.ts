@@ -31,7 +31,7 @@ export function addQuarantineCommands(program: Command, io: CliIo, finish: (code
   )
   skip.addHelpText(
     'after',
-    '\nIts records are lost: reads answer 410 with the offsets, and all partitions of the shard begin a new leader epoch.\n' +
+    '\nIts records are lost: reads pass over them and say so, and all partitions of the shard begin a new leader epoch.\n' +
       'The bytes are kept: in the folder quarantine, or in the slot file itself. Try a backup of the file first.'
   )
   addExamples(skip, ['millrace quarantine skip 0/0003.slot/12288', 'millrace quarantine skip 0/0003.slot/12288 --yes'])
