@@ -77,12 +77,12 @@ export class Groups implements GroupUseCases {
     return group === undefined ? new Map() : this.#offsetsOf(who, group)
   }
 
-  positionOf(who: Principal, name: string, { topic: topicName, partition }: TopicPartition): GroupOffset {
+  positionOf(who: Principal, name: string, { topic: topicName, partition }: TopicPartition): GroupOffset | null {
     requireRead(who, topicName)
     const group = this.#ownGroup(who, name)
     const { table, catalog } = this.#parts
     const topic = catalog.topicNamed(topicName)
-    return (group && topic && table.offsetOf(group, topic.id, partition)) ?? 0
+    return (group && topic && table.offsetOf(group, topic.id, partition)) ?? null
   }
 
   async join(who: Principal, name: string, request: JoinRequest): Promise<JoinAnswer> {

@@ -86,10 +86,10 @@ export interface GroupUseCases {
   /** What is committed on topics that the caller may read; nothing of an unknown group. @throws GROUP_OWNED */
   offsets(who: Principal, group: string): OffsetsByTopic
   /**
-   * Where a read of the group begins: at the committed offset, else at the first record. Whether topic and partition
-   * exist is not asked. Changes nothing. @throws FORBIDDEN, GROUP_OWNED
+   * Where a read of the group begins: at the committed offset; null, nothing is committed: at the first record. Whether
+   * topic and partition exist is not asked. Changes nothing. @throws FORBIDDEN, GROUP_OWNED
    */
-  positionOf(who: Principal, group: string, place: TopicPartition): GroupOffset
+  positionOf(who: Principal, group: string, place: TopicPartition): GroupOffset | null
   /**
    * @fails FORBIDDEN of any topic, NAME_INVALID, FIELD_INVALID, TOPIC_NOT_FOUND, GROUP_OWNED, GROUP_KIND, MEMBER_OWNED,
    *   GROUPS_TOO_MANY, MEMBERS_TOO_MANY, OVERLOADED, in this order; DISK_FULL of a new group

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
 import { routes, type Route } from '../../src/gateway/http/routes.ts'
 import { errorTable, type ErrorSpec } from '../../src/model/errors.ts'
-import { samples, wrongBodies, wrongPaths, wrongQueries, type Sample } from '../support/bad-input.ts'
+import { queryOf, samples, wrongBodies, wrongPaths, wrongQueries, type Sample } from '../support/bad-input.ts'
 import { HttpApi, onBothEngines, parse } from '../support/http-api.ts'
 import { requestBytes, sendBytes, sendRaw, type RawAnswer } from '../support/raw-http.ts'
 
@@ -154,8 +154,8 @@ async function sendWrongLengths(api: HttpApi, { method }: Route, sample: Sample)
 
 /** What is not known is passed over, wherever it stands; so is a body that nobody asked for. */
 async function sendUnknown(api: HttpApi, route: Route): Promise<void> {
-  const { path, body, query } = sampleOf(route)
-  const search = Object.entries(query ?? {}).map(([name, { value }]) => `${name}=${value}`)
+  const { path, body } = sampleOf(route)
+  const search = queryOf(sampleOf(route)).map(([name, value]) => `${name}=${value}`)
   const target = `${path}?${[...search, 'nonsense=%zz'].join('&')}`
   const text = JSON.stringify({ ...body, nonsense: { deep: [1e300] }, __proto__x: 1, constructor: null })
   const answer = await sendRaw(api.url, { method: route.method, path: target, headers: json, body: text })

@@ -25,7 +25,21 @@ export interface Sample {
   /** Any text is a name here, of something that is not there: such a request may succeed, and changes nothing. */
   readonly takesAnyName?: true
   /** Parameters of the query by name. All there are. */
-  readonly query?: Readonly<Record<string, Field & { readonly value: string }>>
+  readonly query?: Readonly<Record<string, Parameter>>
+}
+
+export interface Parameter extends Field {
+  readonly value: string
+  /** It stands in place of this one: the sample has not both. */
+  readonly replaces?: string
+}
+
+/** The parameters of a sample that go together. @param wanted is among them, and what it replaces is not. */
+export function queryOf({ query = {} }: Sample, wanted: string | null = null): (readonly [string, string])[] {
+  const left = wanted === null ? undefined : query[wanted]?.replaces
+  return Object.entries(query)
+    .filter(([name, { replaces }]) => name !== left && (replaces === undefined || name === wanted))
+    .map(([name, { value }]) => [name, value] as const)
 }
 
 const config = {
@@ -82,6 +96,7 @@ export const samples: Readonly<Record<string, Sample>> = {
     query: {
       partition: { kind: 'whole', isRequired: true, value: '0' },
       offset: { kind: 'whole', isRequired: true, value: '0' },
+      timestamp_ms: { kind: 'limit', value: '0', replaces: 'offset' },
       max_records: { kind: 'whole', value: '1' },
       max_bytes: { kind: 'whole', value: '1' },
       encoding: { kind: 'choice', value: 'utf8' },
@@ -255,11 +270,11 @@ export function wrongBodies({ body, fields = {} }: Sample): { readonly what: str
 }
 
 /** Queries with one wrong parameter each, and what is wrong. */
-export function wrongQueries({ query = {} }: Sample): { readonly what: string; readonly text: string }[] {
+export function wrongQueries(sample: Sample): { readonly what: string; readonly text: string }[] {
   const join = (entries: readonly (readonly [string, string])[]): string =>
     entries.map(([name, value]) => `${name}=${value}`).join('&')
-  const all = Object.entries(query).map(([name, { value }]) => [name, value] as const)
-  return Object.entries(query).flatMap(([name, { kind, isRequired, value }]) => {
+  return Object.entries(sample.query ?? {}).flatMap(([name, { kind, isRequired, value }]) => {
+    const all = queryOf(sample, name)
     const others = all.filter(([other]) => other !== name)
     const wrong = wrongTexts[kind].map(text => ({ what: `${name}=${text}`, text: join([...others, [name, text]]) }))
     const double = { what: `${name}, twice`, text: join([...all, [name, value]]) }
@@ -287,9 +302,9 @@ const wrongNames = [
 ]
 
 /** Paths of a pattern with one wrong name each; the other names are good ones. */
-export function wrongPaths(pattern: string, { path, query }: Sample): string[] {
-  const good = path.split('/')
-  const search = Object.entries(query ?? {}).map(([name, { value }]) => `${name}=${value}`)
+export function wrongPaths(pattern: string, sample: Sample): string[] {
+  const good = sample.path.split('/')
+  const search = queryOf(sample).map(([name, value]) => `${name}=${value}`)
   return pattern.split('/').flatMap((part, i) => {
     if (!part.startsWith(':')) return []
     return wrongNames.map(name => `${good.with(i, name).join('/')}${search.length === 0 ? '' : '?'}${search.join('&')}`)

@@ -7,7 +7,7 @@ const refused = (): BrokerError => new BrokerError('GROUP_NOT_FOUND', { group: '
 export const noGroups: GroupUseCases = {
   commit: () => Promise.reject(refused()),
   offsets: () => new Map(),
-  positionOf: () => 0,
+  positionOf: () => null,
   join: () => Promise.reject(refused()),
   heartbeat: () => ({ status: 'unknown_member', generation: 0 }),
   leave: () => undefined,

@@ -97,12 +97,16 @@ export interface ConsumedRecord {
   readonly timestamp_ms: Whole
   readonly key: string | null
   readonly value: string
+  /** Names and values in order, of a record that has any. */
+  readonly headers?: readonly (readonly [name: string, value: string | null])[]
 }
 
 export interface ConsumeAnswer {
   readonly records: readonly ConsumedRecord[]
   readonly next_offset: Whole
   readonly high_watermark: Whole
+  /** Only if it began behind the offset that was asked for: what was there is dropped, or damaged. */
+  readonly skipped?: { readonly requested: Whole; readonly earliest: Whole; readonly latest: Whole }
 }
 
 export interface ConsumeQuery {

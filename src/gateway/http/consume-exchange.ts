@@ -7,12 +7,14 @@ import { limits } from '../../model/limits.ts'
 import { BrokerError } from '../../model/errors.ts'
 import { readFormats, submitOutcomes } from '../../model/requests.ts'
 import type { ReadCaller, ReadFormat, ReadRequest } from '../../model/requests.ts'
+import { MSGPACK_TYPE, wantsMsgpack } from './accept.ts'
 import type { ReplyWatcher } from './engine.ts'
 import type { Exchange } from './exchange.ts'
 import { JSON_TYPE } from './failures.ts'
 import { U32_MAX } from './form.ts'
-import { clamp, parseQuery, readPartition, readU64, requireU64 } from './query.ts'
+import { clamp, parseQuery, readPartition, readU64 } from './query.ts'
 import { readWaitOf, waitNames, type ReadWait } from './read-wait.ts'
+import { findStart, readStart, startNames } from './start-offset.ts'
 import type { Attempt, Waiter } from './wait-line.ts'
 
 /** What an answer needs beyond max_bytes: its frame, and the fields around the records. */
@@ -32,18 +34,28 @@ const formats: ReadonlyMap<string, ReadFormat> = new Map([
 ])
 
 /** A read whose beginning is not known yet. */
-interface ReadForm extends Omit<ReadRequest, 'offsetHigh' | 'offsetLow'> {
+interface ReadForm extends Omit<ReadRequest, 'offsetHigh' | 'offsetLow' | 'isFromStart'> {
   /** null: it is made at once. */
   readonly wait: ReadWait | null
 }
 
 /** @throws BrokerError FIELD_INVALID */
+function formatOf(exchange: Exchange, parameters: ReadonlyMap<string, string>): ReadFormat {
+  const encoding = parameters.get('encoding')
+  if (wantsMsgpack(exchange.head.accept)) {
+    if (encoding === undefined) return readFormats.msgpack
+    const problem = `has no meaning for ${MSGPACK_TYPE}, where bytes are as they are`
+    throw new BrokerError('FIELD_INVALID', { field: 'encoding', problem })
+  }
+  const format = formats.get(encoding ?? 'utf8')
+  if (format !== undefined) return format
+  throw new BrokerError('FIELD_INVALID', { field: 'encoding', problem: 'must be utf8 or base64' })
+}
+
+/** @throws BrokerError FIELD_INVALID */
 function readFormOf(exchange: Exchange, parameters: ReadonlyMap<string, string>, topic: string): ReadForm {
   const { settings } = exchange.services
-  const format = formats.get(parameters.get('encoding') ?? 'utf8')
-  if (format === undefined) {
-    throw new BrokerError('FIELD_INVALID', { field: 'encoding', problem: 'must be utf8 or base64' })
-  }
+  const format = formatOf(exchange, parameters)
   const partition = readPartition(parameters)
   if (partition === null) throw new BrokerError('FIELD_INVALID', { field: 'partition', problem: 'is missing' })
   const maxRecords = readU64(parameters, 'max_records') ?? BigInt(limits.fetchRecordsDefault)
@@ -116,7 +128,8 @@ class ConsumeExchange implements ReadCaller, ReplyWatcher, Waiter {
       const moreBytes = totalBytes - this.#reservedBytes
       // One record larger than max_bytes is sent all the same; it is charged if there is room, and goes if not.
       if (moreBytes > 0 && services.replyBudget.tryReserve(moreBytes)) this.#reservedBytes += moreBytes
-      reply.begin({ status: 200, contentType: JSON_TYPE }, totalBytes)
+      const contentType = this.#read.format === readFormats.msgpack ? MSGPACK_TYPE : JSON_TYPE
+      reply.begin({ status: 200, contentType }, totalBytes)
     }
     reply.chunk(bytes, start, end)
   }
@@ -150,9 +163,21 @@ class ConsumeExchange implements ReadCaller, ReplyWatcher, Waiter {
 
 /** The route `GET /topics/:name/consume`. */
 export function consume(exchange: Exchange): null {
-  const parameters = parseQuery(exchange.head.query, [...formNames, 'offset'])
+  const parameters = parseQuery(exchange.head.query, [...formNames, ...startNames])
   const form = readFormOf(exchange, parameters, exchange.name)
-  enterRead(exchange, form, requireU64(parameters, 'offset'))
+  const start = readStart(parameters)
+  if (start === null) throw new BrokerError('FIELD_INVALID', { field: 'offset', problem: 'is missing' })
+  if (start.kind === 'offset') enterRead(exchange, form, start.offset)
+  else if (start.kind === 'earliest') enterRead(exchange, form, null)
+  else {
+    findStart(exchange.services.broker, exchange.who, form, start).then(
+      ([found]) => {
+        // Whose client went meanwhile hears of nothing more: it must not begin to wait.
+        if (!exchange.reply.isClosed) exchange.guard(() => enterRead(exchange, form, found?.offset ?? null))
+      },
+      (error: unknown) => exchange.refuse(error)
+    )
+  }
   return null
 }
 
@@ -164,10 +189,15 @@ export function readGroupRead(exchange: Exchange): ReadForm {
   return readFormOf(exchange, parameters, topic)
 }
 
-/** Reads from an offset on, a u64, and answers; after a wait, if the form asks for one. */
-export function enterRead(exchange: Exchange, { wait, ...form }: ReadForm, offset: bigint): void {
+/**
+ * Reads and answers; after a wait, if the form asks for one.
+ * @param offset from which on, a u64; null: from where the partition begins.
+ */
+export function enterRead(exchange: Exchange, { wait, ...form }: ReadForm, offset: bigint | null): void {
   const { services, who, reply } = exchange
-  const read = { ...form, offsetHigh: Number(offset >> 32n), offsetLow: Number(offset & U32_MAX) }
+  const from = offset ?? 0n
+  const place = { offsetHigh: Number(from >> 32n), offsetLow: Number(from & U32_MAX) }
+  const read = { ...form, ...place, ...(offset === null ? { isFromStart: true } : {}) }
   const enter = (): void => services.readLine.enter(new ConsumeExchange(exchange, read))
   if (wait === null) return enter()
   services.readWaits.begin({

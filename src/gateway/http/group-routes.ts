@@ -38,7 +38,7 @@ export function groupOffsets(exchange: Exchange): null {
 export function groupConsume(exchange: Exchange): null {
   const form = readGroupRead(exchange)
   const position = exchange.services.broker.groups.positionOf(exchange.who, exchange.name, form)
-  enterRead(exchange, form, BigInt(position))
+  enterRead(exchange, form, position === null ? null : BigInt(position))
   return null
 }
 

@@ -50,13 +50,6 @@ export function clamp(value: bigint, least: number, most: number): number {
   return value > BigInt(most) ? most : Number(value)
 }
 
-/** A required parameter as u64. @throws BrokerError FIELD_INVALID */
-export function requireU64(parameters: ReadonlyMap<string, string>, field: string): bigint {
-  const value = readU64(parameters, field)
-  if (value === null) throw new BrokerError('FIELD_INVALID', { field, problem: 'is missing' })
-  return value
-}
-
 /** A partition number that stands in a path. Whether the topic has it is not asked. @throws BrokerError FIELD_INVALID */
 export function readPathPartition(text: string): number {
   return readPartition(new Map([['partition', text]])) ?? 0

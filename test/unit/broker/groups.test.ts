@@ -122,7 +122,7 @@ describe('a group', () => {
 
   it('is made by no look at it', async () => {
     const { groups, table, commits } = stage()
-    assert.deepEqual([groups.offsets(mine, 'g').size, groups.positionOf(mine, 'g', place)], [0, 0])
+    assert.deepEqual([groups.offsets(mine, 'g').size, groups.positionOf(mine, 'g', place)], [0, null])
     assert.deepEqual(groups.heartbeat(mine, 'g', 'm', 1), { status: 'unknown_member', generation: 0 })
     groups.leave(mine, 'g', 'm')
     assert.throws(() => groups.assignment(mine, 'g', 'm'), { code: 'GROUP_NOT_FOUND' })

@@ -7,6 +7,7 @@ import { silentLogger } from '../../../../src/base/logger.ts'
 import { createHttpGateway } from '../../../../src/gateway/http/gateway.ts'
 import { BrokerError } from '../../../../src/model/errors.ts'
 import { accessCases } from './access-cases.ts'
+import { consumeFormCases } from './consume-cases.ts'
 import { FakeBroker } from './fake-broker.ts'
 import { framingCases } from './framing-cases.ts'
 import { assertError, errorOf, metrics, one, RawConnection, settings, startGateway, waitFor } from './http-harness.ts'
@@ -312,6 +313,7 @@ export function describeEngine(engine: EngineName): void {
   describe(`produce over ${engine}`, () => produceCases(engine))
   describe(`consume over ${engine}`, () => consumeCases(engine))
   describe(`reads that wait, over ${engine}`, () => waitCases(engine))
+  describe(`forms of consume over ${engine}`, () => consumeFormCases(engine))
   describe(`offsets over ${engine}`, () => offsetCases(engine))
   describe(`keys over ${engine}`, () => accessCases(engine))
   describe(`metrics over ${engine}`, () => metricsCases(engine))
