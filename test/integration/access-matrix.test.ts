@@ -29,8 +29,17 @@ const matrix: Readonly<Record<Need, readonly (401 | 403 | null)[]>> = {
 /** Spec 19 and 2.10, line by line, and in the same way what the specification does not have: what each route takes. */
 const specified: Readonly<Record<Need, readonly string[]>> = {
   nothing: ['GET /healthz', 'GET /readyz'],
-  key: ['GET /metrics', 'GET /topics'],
-  read: ['GET /topics/:name', 'GET /topics/:name/config', 'GET /topics/:name/consume', 'GET /topics/:name/offsets'],
+  key: ['GET /metrics', 'GET /schemas', 'GET /subjects', 'GET /topics'],
+  read: [
+    'GET /schemas/:schema_id',
+    'GET /subjects/:subject/config',
+    'GET /subjects/:subject/versions',
+    'GET /subjects/:subject/versions/:version',
+    'GET /topics/:name',
+    'GET /topics/:name/config',
+    'GET /topics/:name/consume',
+    'GET /topics/:name/offsets'
+  ],
   write: ['POST /topics/:name/produce'],
   group: [
     'DELETE /groups/:group',
@@ -51,14 +60,18 @@ const specified: Readonly<Record<Need, readonly string[]>> = {
     'DELETE /topics/:name',
     'GET /admin/keys',
     'GET /admin/producers',
+    'GET /admin/schemas/config',
     'GET /admin/tiered/:topic/:partition',
     'GET /raft',
     'POST /admin/keys',
     'POST /admin/reset-offsets',
     'POST /admin/run-compaction',
     'POST /admin/run-retention',
+    'POST /schemas',
     'POST /topics',
     'POST /topics/:name/delete-records',
+    'PUT /admin/schemas/config',
+    'PUT /subjects/:subject/config',
     'PUT /topics/:name/config'
   ]
 }
@@ -96,13 +109,18 @@ const samples: Readonly<Record<string, Sample>> = {
   'POST /groups/:group/reset': { body: { topic: 'orders', to: 'latest' } },
   'POST /admin/reset-offsets': { body: { topic: 'orders' } },
   'POST /topics/:name/delete-records': { body: { partition: 0, offset: 0 } },
-  'POST /admin/keys': { body: { name: 'made', acls: [] } }
+  'POST /admin/keys': { body: { name: 'made', acls: [] } },
+  'POST /schemas': { body: { subject: 'orders', schema: '{}' } },
+  'PUT /subjects/:subject/config': { body: { compatibility: 'none' } },
+  'PUT /admin/schemas/config': { body: { compatibility: 'none' } }
 }
 
 const names: Readonly<Record<string, string>> = {
   ':partition': '0',
   ':id': 'no-such-producer',
-  ':key_id': 'key_000000000000'
+  ':key_id': 'key_000000000000',
+  ':schema_id': '1',
+  ':version': 'latest'
 }
 
 /** @param topic what stands for its name in the path. @param group likewise. */
@@ -175,6 +193,25 @@ for (const [engine, shards] of [
       }
       assert.deepEqual(await listed(admin), ['orders', 'orders.eu', 'ordersecret'])
       assert.deepEqual(await listed((await makeTestKey(admin)).api), [])
+    })
+
+    await t.test('show in the schemas: those of a subject that it may not read are not there', async () => {
+      await admin.post('/schemas', { subject: 'orders-value', schema: '{}' })
+      await admin.post('/schemas', { subject: 'ordersecret', schema: '{}' })
+      const seenBy = async (api: HttpApi): Promise<readonly unknown[]> => [
+        parse<{ subjects: string[] }>(await api.get('/subjects')).subjects,
+        new Set(parse<{ subject: string }[]>(await api.get('/schemas')).map(({ subject }) => subject)),
+        ...(await Promise.all(
+          ['orders-value', 'ordersecret', 'ordersecrex'].map(
+            async subject => (await api.get(`/subjects/${subject}/versions/latest`)).status
+          )
+        ))
+      ]
+      const readable = ['orders', 'orders-value']
+      for (const caller of ['reader', 'writer', 'prefix admin'] as const)
+        assert.deepEqual(await seenBy(apis[caller]), [readable, new Set(readable), 200, 404, 404], caller)
+      const all = [...readable, 'ordersecret']
+      assert.deepEqual(await seenBy(admin), [all, new Set(all), 200, 200, 404])
     })
 
     await t.test('do not tell whether a topic exists that they do not cover', async () => {

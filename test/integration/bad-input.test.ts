@@ -19,7 +19,9 @@ async function stateOf(api: HttpApi): Promise<unknown> {
   const producers = parse<unknown>(await api.get('/admin/producers'))
   const keys = parse<unknown>(await api.get('/admin/keys'))
   const groups = parse<unknown>(await api.get('/groups'))
-  return { producers, keys, groups, topics: await Promise.all(topics.map(topic => api.describe(topic))) }
+  const paths = ['/schemas', '/subjects', '/subjects/there/config', '/admin/schemas/config']
+  const schemas = await Promise.all(paths.map(async path => parse<unknown>(await api.get(path))))
+  return { producers, keys, groups, schemas, topics: await Promise.all(topics.map(topic => api.describe(topic))) }
 }
 
 /** The fields of a refusal, whose shape is checked on the way (D4). */
@@ -169,6 +171,7 @@ onBothEngines(
   async (t: TestContext, api) => {
     await api.createTopic('there', 2)
     await api.produce('there', [{ value: 'v', partition: 0 }])
+    parse<unknown>(await api.post('/schemas', { subject: 'there', schema: '{}' }))
     const before = await stateOf(api)
     const unchanged = async (): Promise<void> => assert.deepEqual(await stateOf(api), before)
     await t.test('every route has a sample, and every sample a route', () => {

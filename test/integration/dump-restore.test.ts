@@ -24,9 +24,10 @@ function produce(api: HttpApi, topic: string, sequence: number, values: readonly
   return api.post(`/topics/${topic}/produce`, { producer_id: `${topic}-producer`, records }).then(parse<Produced>)
 }
 
-/** What every read says, as it came, and what a group has committed. */
+/** What every read says, as it came, what a group has committed, and the schemas. */
 async function readings(api: HttpApi): Promise<readonly string[]> {
-  const texts = [(await api.get('/groups/g/offsets')).text]
+  const paths = ['/groups/g/offsets', '/schemas', '/subjects/small-value/config']
+  const texts = await Promise.all(paths.map(async path => (await api.get(path)).text))
   for (const topic of topics) {
     const { partitions } = await api.describe(topic)
     for (const { id, start_offset, end_offset } of partitions) {
@@ -68,6 +69,9 @@ async function fill(t: TestContext, variant: Variant): Promise<SpawnedBroker> {
       await api.createTopic('secret', 3)
       for (const topic of topics)
         assert.equal((await api.post('/groups/g/commit', { topic, partition: 1, offset: topic.length })).status, 204)
+      for (const subject of ['small-value', 'large-value', 'small-value'])
+        parse(await api.post('/schemas', { subject, schema: `{"title":"${subject}"}` }))
+      parse(await api.call('PUT', '/subjects/small-value/config', '{"compatibility":"none"}'))
     } else await waitFor('what the last life left is settled', () => manifests(dataDir) !== before)
     await api.produce(
       'small',

@@ -178,6 +178,34 @@ export const samples: Readonly<Record<string, Sample>> = {
     body: { topic: 'there' },
     fields: { topic: { kind: 'text', isRequired: true } }
   },
+  'POST /schemas': {
+    path: '/schemas',
+    body: { subject: 'there', type: 'json_schema', schema: '{}' },
+    fields: {
+      subject: { kind: 'text', isRequired: true },
+      type: { kind: 'choice' },
+      schema: { kind: 'text', isRequired: true }
+    }
+  },
+  'GET /schemas': { path: '/schemas' },
+  'GET /schemas/:schema_id': { path: '/schemas/1' },
+  'GET /subjects': { path: '/subjects' },
+  'GET /subjects/:subject/versions': { path: '/subjects/there/versions' },
+  'GET /subjects/:subject/versions/:version': { path: '/subjects/there/versions/latest' },
+  'GET /subjects/:subject/config': { path: '/subjects/there/config', takesAnyName: true },
+  'PUT /subjects/:subject/config': {
+    path: '/subjects/there/config',
+    // Of `..`, which a subject may be called.
+    takesAnyName: true,
+    body: { compatibility: 'backward' },
+    fields: { compatibility: { kind: 'choice' } }
+  },
+  'GET /admin/schemas/config': { path: '/admin/schemas/config' },
+  'PUT /admin/schemas/config': {
+    path: '/admin/schemas/config',
+    body: { compatibility: 'default' },
+    fields: { compatibility: { kind: 'choice' } }
+  },
   'GET /metrics': { path: '/metrics' },
   'GET /admin/producers': { path: '/admin/producers' },
   'DELETE /admin/producers/:id': { path: '/admin/producers/p', isOfNothing: true },

@@ -32,6 +32,18 @@ import { metrics } from './metrics-route.ts'
 import { offsets } from './offset-routes.ts'
 import { produce } from './produce-exchange.ts'
 import {
+  generalCompatibility,
+  listSchemas,
+  listSubjects,
+  registerSchema,
+  schemaById,
+  setGeneralCompatibility,
+  setSubjectCompatibility,
+  subjectCompatibility,
+  subjectVersion,
+  subjectVersions
+} from './schema-routes.ts'
+import {
   changeTopicConfig,
   createTopic,
   deleteRecords,
@@ -176,6 +188,40 @@ export const routes: readonly Route[] = [
   route('POST', '/admin/keys', createKey, 'manage keys', 'Create a key; its secret is told once, here.'),
   route('GET', '/admin/keys', listKeys, 'manage keys', 'List the keys, without secrets, revoked ones too.'),
   route('DELETE', '/admin/keys/:key_id', revokeKey, 'manage keys', 'Revoke a key: it stops working at once.'),
+  route(
+    'POST',
+    '/schemas',
+    registerSchema,
+    'register schema',
+    'Add a version to a subject; it must suit the ones before.'
+  ),
+  route('GET', '/schemas', listSchemas, 'list schemas', 'All versions of all subjects that the key can read.'),
+  route('GET', '/schemas/:schema_id', schemaById, 'read schema', 'The schema that has an id.'),
+  route('GET', '/subjects', listSubjects, 'list schemas', 'Names of the subjects that the key can read.'),
+  route('GET', '/subjects/:subject/versions', subjectVersions, 'read schema', 'The versions that a subject has.'),
+  route(
+    'GET',
+    '/subjects/:subject/versions/:version',
+    subjectVersion,
+    'read schema',
+    'A version of a subject by its number, or the latest.'
+  ),
+  route(
+    'GET',
+    '/subjects/:subject/config',
+    subjectCompatibility,
+    'read schema',
+    'The compatibility mode of a subject; null: the general one.'
+  ),
+  route('PUT', '/subjects/:subject/config', setSubjectCompatibility, 'manage compatibility', 'Choose it.'),
+  route(
+    'GET',
+    '/admin/schemas/config',
+    generalCompatibility,
+    'manage compatibility',
+    'The compatibility mode of subjects that have none of their own.'
+  ),
+  route('PUT', '/admin/schemas/config', setGeneralCompatibility, 'manage compatibility', 'Choose it.'),
   route('GET', '/metrics', metrics, 'metrics', 'What the broker counts, in Prometheus text format.'),
   route('GET', '/raft', replication, 'read replication', 'Who has which copies; one broker alone has no others.'),
   route('GET', '/healthz', healthz, 'health', 'The process lives; with the number of topics.'),

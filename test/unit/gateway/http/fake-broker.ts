@@ -22,6 +22,7 @@ import type {
   WatchCaller,
   WatchRequest
 } from '../../../../src/model/requests.ts'
+import type { SchemaUseCases } from '../../../../src/model/schemas.ts'
 import type { PartitionOffsets, TopicConfig, TopicConfigPatch, TopicDescription } from '../../../../src/model/topic.ts'
 import { FakeKeys } from '../fake-keys.ts'
 import { FakeWatches } from '../fake-watches.ts'
@@ -69,7 +70,8 @@ export class FakeBroker implements Broker {
   readonly keys = new FakeKeys()
   readonly watches = new FakeWatches()
   readonly groups = noGroups
-  readonly schemas = noSchemas
+  /** Set to have schemas. */
+  schemas: SchemaUseCases = noSchemas
   readonly producers: ProducerDescription[] = []
   ready: Readiness = {
     ready: true,
