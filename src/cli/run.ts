@@ -18,6 +18,7 @@ import { addGroupCommands } from './group-command.ts'
 import { addKeyCommands } from './key-command.ts'
 import { addProduceCommand } from './produce-command.ts'
 import { addProducerCommands } from './producer-command.ts'
+import { addSchemaCommands } from './schema-command.ts'
 import { addServeCommand } from './serve-command.ts'
 import { addTieredCommands } from './tiered-command.ts'
 import { addTopicCommands } from './topic-command.ts'
@@ -70,6 +71,7 @@ function buildProgram(io: CliIo, finish: (code: ExitCode) => void): Command {
   addGroupCommands(program, io)
   addProducerCommands(program, io)
   addKeyCommands(program, io, finish)
+  addSchemaCommands(program, io)
   addTieredCommands(program, io)
   addVerifyCommand(program, io, finish)
   addInspectCommands(program, io, finish)

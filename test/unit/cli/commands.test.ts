@@ -366,6 +366,7 @@ test('every command has --help with examples and exit codes', async () => {
     'serve, config explain, produce, consume, topic create, topic list',
     'topic alter, topic describe, topic show-config, topic delete-records, topic delete, tiered list',
     'producer list, producer revoke, verify, inspect groups, inspect batches, inspect records',
+    'schema register, schema get, schema list, schema latest',
     'inspect topics, dump, restore, key create, key list, key revoke, commit, reset-offsets, group list, group show',
     'group join, group heartbeat, group leave, group assignment, group reset, group delete'
   ].flatMap(names => names.split(', '))
