@@ -96,7 +96,11 @@ export const processSeries = {
   millrace_shards: spec('gauge', [], 'Shards of this broker.'),
   millrace_shard_state: spec('gauge', ['shard', 'state'], '1 for the state a shard is in: ready, starting or down.'),
   millrace_shard_restarts_total: spec('counter', ofShard, 'Times that a shard was started again.'),
-  millrace_shard_requests_in_progress: spec('gauge', ofShard, 'Requests that a shard has not answered.'),
+  millrace_shard_requests_in_progress: spec(
+    'gauge',
+    ofShard,
+    'Requests that a shard has not answered, watches among them.'
+  ),
   millrace_ring_used_bytes: spec('gauge', ['shard', 'ring'], 'Bytes in a ring that its shard has not taken.'),
   millrace_ring_bytes: spec('gauge', ['shard', 'ring'], 'Size of a ring.'),
   millrace_group_records: spec('histogram', ofShard, 'Records of a group: what one sync carries.'),

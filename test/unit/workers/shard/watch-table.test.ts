@@ -6,6 +6,7 @@ import { SimulatedDisk } from '../../../../src/disk/simulated-disk.ts'
 import { ShardPoisoned } from '../../../../workers/shard/produce-group.ts'
 import { partitionOf, textRecord } from '../../../support/log-harness.ts'
 import { InterruptibleDisk } from '../../../support/log-interruptible-disk.ts'
+import { chosenSeed, diceOf, replayLine } from '../../../support/log-random.ts'
 import { ShardStage } from '../../../support/shard-stage.ts'
 
 const topic = { firstHandle: 1, partitionCount: 3, segmentBytes: 2 ** 31 - 1 }
@@ -201,5 +202,47 @@ describe('a watch on a shard', () => {
     stage.shard.watch(2, 1, { offset: 0 })
     stage.readAll()
     assert.deepEqual(stage.heard(), ['1 read', '2 available'])
+  })
+})
+
+describe('watches, records and deletions in any order', () => {
+  it('are such that each watch is answered once, when there is something for it and not before', t => {
+    const seed = chosenSeed()
+    const dice = diceOf(seed)
+    const replay = replayLine(seed, 'test/unit/workers/shard/watch-table.test.ts')
+    const stage = new Stage(t)
+    /** Watches that must stand, by id. */
+    const standing = new Map<number, { readonly partition: number; readonly offset: number }>()
+    const logOf = (partition: number) => partitionOf(stage.shard.log, 1, partition)
+    const isReady = ({ partition, offset }: { partition: number; offset: number }): boolean =>
+      logOf(partition).highWatermark > Math.max(offset, logOf(partition).startOffset)
+    let nextId = 0
+    for (let step = 0; step < 600; step++) {
+      const partition = dice.below(3)
+      const log = logOf(partition)
+      const ended: number[] = []
+      const action = dice.below(10)
+      if (action < 5) {
+        const wanted = { partition, offset: Math.max(0, log.highWatermark - 3 + dice.below(8)) }
+        stage.shard.watch(nextId, 1, wanted)
+        standing.set(nextId++, wanted)
+      } else if (action < 7) {
+        const id = dice.below(nextId + 1)
+        if (standing.has(id)) ended.push(id)
+        stage.shard.unwatch(id)
+      } else if (action < 9) {
+        stage.produce(partition, ...Array.from({ length: 1 + dice.below(4) }, () => 1 + dice.below(50)))
+      } else if (log.highWatermark > log.startOffset) {
+        const offset = log.startOffset + 1 + dice.below(log.highWatermark - log.startOffset)
+        stage.shard.log.moveStarts([{ log, offset }])
+      }
+      stage.readAll()
+      for (const [id, watch] of standing) if (isReady(watch) && !ended.includes(id)) ended.push(id)
+      const heard = stage.heard().sort()
+      assert.deepEqual(heard, ended.map(id => `${id} available`).sort(), `step ${step}; ${replay}`)
+      for (const id of ended) standing.delete(id)
+      assert.equal(stage.shard.watches.count, standing.size, replay)
+    }
+    assert.ok(nextId > 100, replay)
   })
 })
