@@ -39,7 +39,7 @@ export function readWaitOf(parameters: ReadonlyMap<string, string>, maxBytes: nu
 /** A read before its wait. */
 export interface ReadToCome {
   readonly who: Principal
-  readonly reply: Reply
+  readonly reply: Pick<Reply, 'watcher'>
   readonly read: ReadRequest
   readonly wait: ReadWait
   /** Makes the read. Must not throw. */
@@ -98,6 +98,7 @@ class WaitingRead implements WatchCaller, ReplyWatcher {
 export class ReadWaits {
   readonly #broker: WatchUseCases
   readonly #waiting = new Set<WaitingRead>()
+  #isEnded = false
 
   constructor(broker: WatchUseCases) {
     this.#broker = broker
@@ -107,12 +108,14 @@ export class ReadWaits {
   begin(toCome: ReadToCome): void {
     const refusal = this.#broker.refusalOfRead(toCome.who, toCome.read)
     if (refusal !== null) throw refusal
+    if (this.#isEnded) return toCome.go()
     // It is in the set from here on, and ends itself.
     void new WaitingRead(this.#waiting, toCome, this.#broker)
   }
 
-  /** The gateway stops: everybody is answered now, with what there is. */
+  /** The gateway stops: everybody is answered now, with what there is, and so is whoever comes behind it. */
   endAll(): void {
+    this.#isEnded = true
     for (const waiting of [...this.#waiting]) waiting.go()
   }
 }
