@@ -8,7 +8,7 @@
  * Invariants: versions of a subject are 1, 2, 3 … without a gap; an id has one text for ever, also one whose commit was
  * refused; what is reserved counts for the limits. One change of a subject at a time: whoever changes it sees to that.
  */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { assert } from '../base/assert.ts'
 import { BrokerError } from '../model/errors.ts'
 import { limits } from '../model/limits.ts'
@@ -42,7 +42,7 @@ export class SchemaTable {
   #versionCount = 0
   #textBytes = 0
   /** All by id, then subject, and the names of subjects; null: to be made anew. */
-  #sorted: readonly SchemaVersion[] | null = null
+  #sorted: SchemaVersion[] | null = null
   #names: readonly string[] | null = null
 
   constructor(image: Image, bounds: SchemaLimits = limits) {
@@ -81,7 +81,7 @@ export class SchemaTable {
     return [...(this.#byId.get(id) ?? [])].sort(bySubject)
   }
 
-  /** All, by id, then subject. */
+  /** All, by id, then subject: valid until the next change. */
   versions(): readonly SchemaVersion[] {
     return (this.#sorted ??= [...this.#byId.keys()].sort((a, b) => a - b).flatMap(id => this.versionsOfId(id)))
   }
@@ -159,9 +159,9 @@ export class SchemaTable {
   }
 
   #noteText(version: SchemaVersion): void {
-    const hash = hashOf(version)
-    const known = this.#idByText.get(hash)
-    if (known === undefined || version.id < known) this.#idByText.set(hash, version.id)
+    const text = hashOf(version)
+    const known = this.#idByText.get(text)
+    if (known === undefined || version.id < known) this.#idByText.set(text, version.id)
   }
 
   #insert(version: SchemaVersion): void {
@@ -177,7 +177,14 @@ export class SchemaTable {
     if (same === undefined) this.#byId.set(id, [version])
     else same.push(version)
     this.#noteText(version)
-    this.#sorted = null
+    this.#list(version)
+  }
+
+  /** A new id stands last; sorting all anew for it would hold the thread for each registration. */
+  #list(version: SchemaVersion): void {
+    const last = this.#sorted?.at(-1)
+    if (last !== undefined && last.id < version.id) this.#sorted?.push(version)
+    else this.#sorted = null
   }
 
   #setMode(subject: string | null, mode: CompatibilityMode | null): void {
@@ -189,7 +196,7 @@ export class SchemaTable {
 
 /** Of type and text: the key of a map that has no text twice. */
 function hashOf({ type, schema }: SchemaText): string {
-  return createHash('sha256').update(`${type}\n${schema}`).digest('base64')
+  return hash('sha256', `${type}\n${schema}`, 'base64')
 }
 
 function bySubject(a: SchemaVersion, b: SchemaVersion): number {
