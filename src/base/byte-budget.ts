@@ -1,6 +1,7 @@
 /**
  * A bound on bytes held at once, shared by everyone who was given the same instance. Main thread only.
- * Invariant: 0 ≤ used ≤ limit, but for one holder that asked for more than the whole limit while nothing else was held.
+ * Invariant: 0 ≤ used ≤ limit, but for one holder that asked for more than the whole limit while nothing else was held,
+ * and for what is here already and had to be counted.
  */
 import { assert } from './assert.ts'
 
@@ -17,6 +18,11 @@ export class ByteBudget {
     return this.#usedBytes
   }
 
+  /** The most that can be reserved now. Infinity while nothing is held: one need may be larger than the whole. */
+  get roomBytes(): number {
+    return this.#usedBytes === 0 ? Infinity : Math.max(0, this.limitBytes - this.#usedBytes)
+  }
+
   /** @returns false, and nothing is held, if that much is not free. */
   tryReserve(bytes: number): boolean {
     if (this.#usedBytes > 0 && this.#usedBytes + bytes > this.limitBytes) return false
@@ -24,7 +30,18 @@ export class ByteBudget {
     return true
   }
 
-  /** Gives back what tryReserve granted, then calls everyone who waits; they try again. */
+  /** Counts bytes that are in memory already, also beyond the limit: then nobody gets more until as much came back. */
+  charge(bytes: number): void {
+    this.#usedBytes += bytes
+  }
+
+  /** Takes back what was reserved in this very step and not used. Nobody has missed it since, so nobody is called. */
+  undo(bytes: number): void {
+    this.#usedBytes -= bytes
+    assert(this.#usedBytes >= 0, 'more bytes undone than reserved')
+  }
+
+  /** Gives back what tryReserve granted or charge counted, then calls everyone who waits; they try again. */
   release(bytes: number): void {
     this.#usedBytes -= bytes
     assert(this.#usedBytes >= 0, 'more bytes released than reserved')

@@ -52,6 +52,8 @@ function httpReaders(
     millrace_http_responses_total: () => byKey('status', probe()?.statuses),
     millrace_http_refusals_total: () => byKey('code', probe()?.refusals),
     millrace_http_refused_connections_total: () => one(probe()?.connectionsRefused ?? 0),
+    millrace_http_cut_readers_total: () => byKey('reason', new Map(Object.entries(probe()?.readersCut ?? {}))),
+    millrace_http_shortened_reads_total: () => one(probe()?.readsShortened ?? 0),
     millrace_http_late_bodies_total: () => one(probe()?.bodiesLate ?? 0),
     millrace_http_malformed_requests_total: () => one(probe()?.malformedRequests ?? 0)
   }

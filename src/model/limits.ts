@@ -170,6 +170,17 @@ export const limits = {
    * many times what a loaded client pauses, and short enough that those who wait for the memory do not give up.
    */
   stalledReaderMs: 2_000,
+  /** While reply memory is short, an HTTP client must take this much of its answer a second, over stalledReaderMs, or is cut off. */
+  shortAnswerBytesPerSecond: 16 * 1024,
+  /**
+   * The HTTP reads of one party (a key; a client address while authentication is off) may hold this part of the reply
+   * memory, or one largest answer: four that take nothing must come together before others wait for them.
+   */
+  partyReplyShare: 4,
+  /** A read that finds too little reply memory for its max_bytes gets one part in this many of what is free: always room for the next. */
+  shortReadShare: 4,
+  /** But at least this many bytes of records, else it waits: one reply chunk, which the system mostly takes at once. */
+  shortReadBytesMin: 256 * 1024,
   /** An HTTP produce body from this size on is scanned off the main thread: there the hand-over costs as much as the scan (0.2 ms). */
   offloadedBodyBytesMin: 256 * 1024,
   /** Shards that a state dump tells of, and how long it waits for their threads: one log line, whatever the machine. */

@@ -75,6 +75,16 @@ export const processSeries = {
   millrace_connections: spec('gauge', ['protocol'], 'Open connections.'),
   millrace_connections_accepted_total: spec('counter', ['protocol'], 'Connections that were taken.'),
   millrace_http_refused_connections_total: spec('counter', [], 'HTTP connections turned away: there were too many.'),
+  millrace_http_cut_readers_total: spec(
+    'counter',
+    ['reason'],
+    'HTTP clients cut off for how they took an answer: stalled (nothing in time), slow (too little while reply memory was short).'
+  ),
+  millrace_http_shortened_reads_total: spec(
+    'counter',
+    [],
+    'HTTP reads that got fewer bytes than they asked for because reply memory was short.'
+  ),
   millrace_http_late_bodies_total: spec('counter', [], 'HTTP requests refused because their body came too slowly.'),
   millrace_request_duration_seconds: spec('histogram', ['protocol', 'route'], 'From a request to its answer.'),
   millrace_http_responses_total: spec('counter', ['status'], 'Answers by status; 0: the client was gone before.'),

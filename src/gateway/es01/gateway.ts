@@ -14,7 +14,7 @@ import { systemClock } from '../../base/clock.ts'
 import type { Logger } from '../../base/logger.ts'
 import { frameLengthMax, limits } from '../../model/limits.ts'
 import type { Broker } from '../../model/requests.ts'
-import { splitAddress } from '../shared/address.ts'
+import { plainAddress, splitAddress } from '../shared/address.ts'
 import type { ByteShare } from '../shared/byte-share.ts'
 import type { Certificates } from '../shared/certificates.ts'
 import { LatencyMeter } from '../shared/latency-meter.ts'
@@ -313,7 +313,7 @@ class Listener implements Es01Gateway, ConnectionHost {
 
 /** Without the prefix of an IPv4 address on an IPv6 listener; empty: it is gone. */
 function addressOfClient(socket: Socket): string {
-  return (socket.remoteAddress ?? '').replace(/^::ffff:/, '')
+  return plainAddress(socket.remoteAddress ?? '')
 }
 
 function addressOf(bound: AddressInfo): { host: string; port: number } {

@@ -1,7 +1,8 @@
 /**
  * One consume over HTTP: query → a wait, if it asks for one → reply bytes reserved → broker → chunks as they come. Main thread.
- * The answer arrives encoded; it is passed on, never looked at. The reservation is held until the answer has left and the
- * broker is done with it, so that the budget bounds what can be on its way at any moment.
+ * The answer arrives encoded; it is passed on, never looked at. What is held shrinks to its length once that is known, then
+ * as the socket takes it; the rest goes back when the answer has left and the broker is done with it, so that the budget
+ * bounds what can be on its way at any moment.
  */
 import { limits } from '../../model/limits.ts'
 import { BrokerError } from '../../model/errors.ts'
@@ -13,17 +14,10 @@ import type { Exchange } from './exchange.ts'
 import { JSON_TYPE } from './failures.ts'
 import { U32_MAX } from './form.ts'
 import { clamp, parseQuery, readPartition, readU64 } from './query.ts'
+import type { ReadAttempt, ReadWaiter } from './read-line.ts'
 import { readWaitOf, waitNames, type ReadWait } from './read-wait.ts'
+import type { ReplyHolding, ReplyParty } from './reply-memory.ts'
 import { findStart, readStart, startNames } from './start-offset.ts'
-import type { Attempt, Waiter } from './wait-line.ts'
-
-/** What an answer needs beyond max_bytes: its frame, and the fields around the records. */
-const ANSWER_MARGIN_BYTES = 64 * 1024
-
-/** What a read of so many bytes reserves. */
-export function answerBytesOf(maxBytes: number): number {
-  return maxBytes + ANSWER_MARGIN_BYTES
-}
 
 const formNames = ['partition', 'max_records', 'max_bytes', 'encoding', ...waitNames]
 
@@ -74,12 +68,12 @@ function readFormOf(exchange: Exchange, parameters: ReadonlyMap<string, string>,
   }
 }
 
-class ConsumeExchange implements ReadCaller, ReplyWatcher, Waiter {
+class ConsumeExchange implements ReadCaller, ReplyWatcher, ReadWaiter {
   /** The partition: its ring is the one that can be full. */
   readonly lane: string
   readonly #exchange: Exchange
   readonly #read: ReadRequest
-  #reservedBytes = 0
+  readonly #holding: ReplyHolding
   /** The broker has the read and has not finished its answer. */
   #isWithBroker = false
   /** The refusal is sent: what still comes of the answer is dropped, and must not cut it off. */
@@ -89,25 +83,43 @@ class ConsumeExchange implements ReadCaller, ReplyWatcher, Waiter {
     this.#exchange = exchange
     this.#read = read
     this.lane = `${read.topic}/${read.partition}`
+    this.#holding = exchange.services.replyMemory.open(exchange.party)
+    exchange.reply.holding = this.#holding
     exchange.reply.watcher = this
   }
 
-  attempt(): Attempt {
-    const { reply, services } = this.#exchange
-    if (reply.isClosed) return 'taken'
-    const bytes = answerBytesOf(this.#read.maxBytes)
-    if (this.#reservedBytes === 0) {
-      if (!services.replyBudget.tryReserve(bytes)) return 'bytes-full'
-      this.#reservedBytes = bytes
+  get party(): ReplyParty {
+    return this.#holding.party
+  }
+
+  attempt(): ReadAttempt {
+    if (this.#exchange.reply.isClosed) {
+      // Perhaps before this began, and then nobody told it.
+      this.#holding.close()
+      return 'taken'
     }
+    const reservation = this.#holding.reserve(this.#read.maxBytes)
+    if (reservation !== 'held') return reservation
     try {
-      if (services.broker.submitRead(this.#exchange.who, this.#read, this) === submitOutcomes.full) return 'rings-full'
-      this.#isWithBroker = true
-      services.scheduleTurn()
+      if (!this.#submit()) {
+        this.#holding.undo()
+        return 'rings-full'
+      }
     } catch (error) {
       this.#exchange.refuse(error)
     }
     return 'taken'
+  }
+
+  /** @returns false if the ring is full. @throws BrokerError */
+  #submit(): boolean {
+    const { services, who } = this.#exchange
+    const maxBytes = Math.min(this.#read.maxBytes, this.#holding.readBytesMax)
+    if (services.broker.submitRead(who, { ...this.#read, maxBytes }, this) === submitOutcomes.full) return false
+    this.#isWithBroker = true
+    if (maxBytes < this.#read.maxBytes) services.probe.readsShortened++
+    services.scheduleTurn()
+    return true
   }
 
   onReadChunk(bytes: Buffer, start: number, end: number, totalBytes: number, isLast: boolean): void {
@@ -122,12 +134,10 @@ class ConsumeExchange implements ReadCaller, ReplyWatcher, Waiter {
   }
 
   #passOn(bytes: Buffer, start: number, end: number, totalBytes: number): void {
-    const { reply, services, who } = this.#exchange
+    const { reply, who } = this.#exchange
     if (who.isRevoked) throw new BrokerError('KEY_REVOKED')
     if (!reply.isClosed && !reply.isAnswered) {
-      const moreBytes = totalBytes - this.#reservedBytes
-      // One record larger than max_bytes is sent all the same; it is charged if there is room, and goes if not.
-      if (moreBytes > 0 && services.replyBudget.tryReserve(moreBytes)) this.#reservedBytes += moreBytes
+      this.#holding.settle(totalBytes)
       const contentType = this.#read.format === readFormats.msgpack ? MSGPACK_TYPE : JSON_TYPE
       reply.begin({ status: 200, contentType }, totalBytes)
     }
@@ -154,10 +164,7 @@ class ConsumeExchange implements ReadCaller, ReplyWatcher, Waiter {
   }
 
   #releaseIfDone(): void {
-    const bytes = this.#reservedBytes
-    if (bytes === 0 || this.#isWithBroker || !this.#exchange.reply.isClosed) return
-    this.#reservedBytes = 0
-    this.#exchange.services.replyBudget.release(bytes)
+    if (!this.#isWithBroker && this.#exchange.reply.isClosed) this.#holding.close()
   }
 }
 

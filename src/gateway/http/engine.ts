@@ -11,6 +11,7 @@
 import type { Clock } from '../../base/clock.ts'
 import { limits } from '../../model/limits.ts'
 import type { Certificate } from '../shared/certificates.ts'
+import type { PaceLook } from './answer-pace.ts'
 import type { HttpProbe, RequestMeter } from './probe.ts'
 
 /** What came before the body. Plain strings: it stays valid. */
@@ -57,6 +58,14 @@ export interface ReplyWatcher {
   onReplyClosed(aborted: boolean): void
 }
 
+/** What an answer holds of the reply memory, as far as its engine is concerned. */
+export interface AnswerHolding {
+  /** True while others want what the answers of the same party hold. */
+  readonly isShort: boolean
+  /** The socket took so many bytes more of the body: they are with the system. */
+  take(bytes: number): void
+}
+
 /** Names and values, in order. */
 export type Headers = readonly (readonly [string, string])[]
 
@@ -81,6 +90,10 @@ export interface Reply {
   standingHeaders: Headers
   /** Is told the status, and the end. */
   meter: RequestMeter | null
+  /** Is told what the socket takes; null: nothing is held for this answer. */
+  holding: AnswerHolding | null
+  /** Who asks, as text: an IPv4 address in its own form also where it came in one of IPv6. Empty once it is closed. */
+  readonly clientAddress: string
   /** The whole answer. @param body borrowed until return. A HEAD request gets its length only. */
   send(head: ReplyHead, body: Buffer): void
   /** The first part of an answer of that many bytes; chunk() brings them all. */
@@ -122,8 +135,8 @@ export interface HttpEngine {
    * @returns the port. Rejects with an Error whose message is fit for the user and whose `code` is EADDRINUSE and the like.
    */
   listen(host: string, port: number): Promise<number>
-  /** Cuts off every client that has taken nothing of an answer for that long. @returns replies in progress. */
-  cutStalled(afterMs: number): number
+  /** Cuts off every client that takes its answer too slowly. @returns replies in progress. */
+  cutLate(look: PaceLook): number
   /** New connections get this one, open ones go on. @throws Error, and nothing has changed, if it cannot be used. */
   useCertificate(certificate: Certificate): void
   /** No new connections; idle ones close; requests in progress are waited for, then at the deadline cut. */

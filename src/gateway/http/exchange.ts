@@ -18,6 +18,9 @@ import { isTooLongToDrain } from './engine.ts'
 import type { Reply, RequestHead } from './engine.ts'
 import { JSON_TYPE } from './failures.ts'
 import type { Failures, RefusalOptions } from './failures.ts'
+import type { HttpProbe } from './probe.ts'
+import type { ReadLine } from './read-line.ts'
+import type { ReplyMemory } from './reply-memory.ts'
 import type { ScanOrder } from './scan-order.ts'
 import type { ReadWaits } from './read-wait.ts'
 import type { WaitLine } from './wait-line.ts'
@@ -51,6 +54,9 @@ export interface Services {
   readonly metrics: MetricsPage
   readonly requestBudget: ByteBudget
   readonly replyBudget: ByteBudget
+  /** That budget, as reads share it. */
+  readonly replyMemory: ReplyMemory
+  readonly probe: HttpProbe
   /** Shared by all produces that are scanned on this thread: a scan is over, and released, before the next begins. */
   readonly scanner: ProduceScanner
   readonly resultsWriter: ProduceResultsWriter
@@ -58,7 +64,7 @@ export interface Services {
   readonly offload: Offload | null
   readonly scanOrder: ScanOrder
   readonly produceLine: WaitLine
-  readonly readLine: WaitLine
+  readonly readLine: ReadLine
   /** Reads that wait for records, and are in no line yet. */
   readonly readWaits: ReadWaits
   /** Has the broker publish what was submitted, once at the end of this turn. */
@@ -85,6 +91,11 @@ export class Exchange {
   /** The first of them; empty if the route has none. */
   get name(): string {
     return this.names[0] ?? ''
+  }
+
+  /** Whose share of the reply memory its reads take: that of the key, or of the client's address where none is needed. */
+  get party(): string {
+    return this.services.settings.auth === 'required' ? this.who.keyId : this.reply.clientAddress
   }
 
   /** Answers with a JSON text. */

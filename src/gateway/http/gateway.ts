@@ -21,18 +21,19 @@ import type { Certificates } from '../shared/certificates.ts'
 import { CorsRules } from '../shared/cors.ts'
 import { HostGuard } from '../shared/host-guard.ts'
 import { authenticate, identify } from './authenticate.ts'
+import type { ReaderTimeouts } from './answer-pace.ts'
 import { BodyWatch } from './body-watch.ts'
 import type { BodyTimeouts } from './body-watch.ts'
-import { answerBytesOf } from './consume-exchange.ts'
 import type { BodySink, ConnectionTimeouts, HttpEngine, Reply, RequestHandler, RequestHead } from './engine.ts'
 import { Exchange } from './exchange.ts'
 import type { HttpSettings, Offload, Services } from './exchange.ts'
 import { Failures, refusalBody } from './failures.ts'
 import { NodeEngine } from './node-engine.ts'
 import { HttpProbe } from './probe.ts'
+import { ReadLine } from './read-line.ts'
 import { ReaderWatch } from './reader-watch.ts'
-import type { ReaderTimeouts } from './reader-watch.ts'
 import { ReadWaits } from './read-wait.ts'
+import { answerBytesOf, ReplyMemory } from './reply-memory.ts'
 import { Router } from './router.ts'
 import { routes } from './routes.ts'
 import { ScanOrder } from './scan-order.ts'
@@ -127,18 +128,16 @@ function buildServices(options: HttpGatewayOptions, probe: HttpProbe, mayPipelin
     metrics,
     requestBudget,
     replyBudget,
+    replyMemory: new ReplyMemory(replyBudget),
+    probe,
     scheduleTurn,
     failures: new Failures(logger, probe),
     scanner: new ProduceScanner(),
     offload: options.offload ?? null,
     scanOrder: new ScanOrder(mayPipeline),
     resultsWriter: new ProduceResultsWriter(),
-    produceLine: new WaitLine({
-      whenRoom,
-      whenReleased: callback => requestBudget.whenReleased(callback),
-      onTaken: scheduleTurn
-    }),
-    readLine: new WaitLine({
+    produceLine: new WaitLine({ whenRoom, onTaken: scheduleTurn }),
+    readLine: new ReadLine({
       whenRoom,
       whenReleased: callback => replyBudget.whenReleased(callback),
       onTaken: scheduleTurn
@@ -234,8 +233,14 @@ export async function createHttpGateway(options: HttpGatewayOptions): Promise<Ht
   const bodyParts = { budget: requestBudget, largestBytes: largestBodyBytes, failures, probe, clock, timeouts }
   const bodies = new BodyWatch(bodyParts)
   const dispatcher = new Dispatcher(services, bodies)
-  const largestBytes = answerBytesOf(settings.maxFetchBytes)
-  const watch = new ReaderWatch(afterMs => engine.cutStalled(afterMs), replyBudget, largestBytes, timeouts)
+  const largestAnswerBytes = answerBytesOf(settings.maxFetchBytes)
+  const watch = new ReaderWatch({
+    cutLate: look => engine.cutLate(look),
+    replyBudget,
+    largestAnswerBytes,
+    clock,
+    timeouts
+  })
   const handler: RequestHandler = (head, reply) => {
     watch.begin()
     reply.meter = probe.begin()

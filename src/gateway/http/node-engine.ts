@@ -13,9 +13,13 @@ import { TLSSocket } from 'node:tls'
 import { assert } from '../../base/assert.ts'
 import type { Clock } from '../../base/clock.ts'
 import { limits } from '../../model/limits.ts'
+import { plainAddress } from '../shared/address.ts'
 import type { Certificate } from '../shared/certificates.ts'
+import { AnswerPace } from './answer-pace.ts'
+import type { Lateness, PaceLook } from './answer-pace.ts'
 import { headFaultOf, listenError, NO_HEADERS, readLength, WHOLE_ANSWER_BYTES_MAX } from './engine.ts'
 import type {
+  AnswerHolding,
   BodySink,
   EngineOptions,
   HeadFault,
@@ -60,23 +64,30 @@ function problemOf(error: Error, status: number): string {
 class NodeReply implements Reply, WatchedReply {
   watcher: ReplyWatcher | null = null
   meter: RequestMeter | null = null
+  holding: AnswerHolding | null = null
   isAnswered = false
   isClosed = false
   standingHeaders = NO_HEADERS
   readonly #response: ServerResponse
   /** The response has its socket only once its turn has come. */
-  readonly #socket: Duplex
+  readonly #socket: Socket
   readonly #isHeadRequest: boolean
   readonly #engine: NodeEngine
   /** What has not been handed to the socket: how much there will be, and what of it is here. */
   #leftBytes = 0
   readonly #pending: Buffer[] = []
-  /** Monotonic time at which the outstanding write began, or Infinity. */
-  #writingSinceMs = Infinity
+  #pendingBytes = 0
+  readonly #pace = new AnswerPace()
+  /** Bytes of the outstanding write; 0: there is none. */
+  #writingBytes = 0
   readonly #written = (error?: Error | null): void => {
-    this.#writingSinceMs = Infinity
+    const takenBytes = this.#writingBytes
+    this.#writingBytes = 0
     // After a failed write the reply closes by itself.
-    if (!error) this.#writeNext()
+    if (error) return
+    this.#pace.took(this.#engine.clock.monotonicMs(), takenBytes)
+    this.#writeNext()
+    this.holding?.take(takenBytes)
   }
 
   constructor(request: IncomingMessage, response: ServerResponse, engine: NodeEngine) {
@@ -91,6 +102,10 @@ class NodeReply implements Reply, WatchedReply {
   /** All of the answer is with the socket. */
   get isHandedOver(): boolean {
     return this.isAnswered && this.#leftBytes === 0
+  }
+
+  get clientAddress(): string {
+    return this.isClosed ? '' : plainAddress(this.#socket.remoteAddress ?? '')
   }
 
   #writeHead(head: ReplyHead, bodyBytes: number): void {
@@ -124,29 +139,38 @@ class NodeReply implements Reply, WatchedReply {
   chunk(bytes: Buffer, start: number, end: number): void {
     if (this.isClosed || this.#leftBytes === 0) return
     this.#pending.push(Buffer.from(bytes.subarray(start, end)))
-    if (this.#writingSinceMs === Infinity) this.#writeNext()
+    this.#pendingBytes += end - start
+    if (this.#writingBytes === 0) this.#writeNext()
   }
 
   #writeNext(): void {
     const bytes = this.#pending[0]
-    if (this.isClosed || bytes === undefined) return
+    if (this.isClosed || bytes === undefined) {
+      this.#pace.end()
+      return
+    }
     const piece = bytes.subarray(0, PIECE_BYTES)
     if (piece.length === bytes.length) this.#pending.shift()
     else this.#pending[0] = bytes.subarray(PIECE_BYTES)
+    this.#pace.begin(this.#engine.clock.monotonicMs(), this.#pendingBytes)
+    this.#pendingBytes -= piece.length
     this.#leftBytes -= piece.length
-    this.#writingSinceMs = this.#engine.clock.monotonicMs()
+    this.#writingBytes = piece.length
     if (this.#leftBytes === 0) this.#response.end(piece)
     else this.#response.write(piece, this.#written)
   }
 
-  /** Cuts the connection if the client has taken nothing since then. An answer whose turn has not come is not late. */
-  cutIfStalled(sinceMs: number): void {
-    const isTurn = this.#response.socket !== null
-    if (!isTurn && this.#writingSinceMs !== Infinity) this.#writingSinceMs = this.#engine.clock.monotonicMs()
-    if (this.#writingSinceMs < sinceMs) this.abort()
+  /** An answer whose turn has not come is not late. */
+  lookAtPace(look: PaceLook): Lateness | null {
+    if (this.#writingBytes === 0) return null
+    const waitingBytes = this.#pendingBytes + this.#writingBytes
+    if (this.#response.socket === null) this.#pace.restart(look.nowMs, waitingBytes)
+    return this.#pace.look(look, this.holding?.isShort === true, waitingBytes)
   }
 
   abort(): void {
+    // It closes later: until then it is late no more.
+    this.#pace.end()
     this.#socket.destroy()
   }
 
@@ -154,6 +178,7 @@ class NodeReply implements Reply, WatchedReply {
     if (this.isClosed) return
     this.isClosed = true
     this.#pending.length = 0
+    this.#pendingBytes = 0
     this.#engine.replies.forget(this)
     this.meter?.end()
     this.watcher?.onReplyClosed(aborted)
@@ -235,7 +260,7 @@ export class NodeEngine implements HttpEngine {
   constructor({ handler, refusalBody, clock, connectionsMax, idleMs, probe, certificate }: EngineOptions) {
     this.clock = clock
     this.#probe = probe
-    this.replies = new ReplySet(clock)
+    this.replies = new ReplySet(probe)
     this.#handler = handler
     this.#refusalBody = refusalBody
     const options = {
@@ -329,8 +354,8 @@ export class NodeEngine implements HttpEngine {
     })
   }
 
-  cutStalled(afterMs: number): number {
-    return this.replies.cutStalled(afterMs)
+  cutLate(look: PaceLook): number {
+    return this.replies.cutLate(look)
   }
 
   useCertificate(certificate: Certificate): void {

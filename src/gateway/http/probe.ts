@@ -5,6 +5,7 @@
 import type { Clock } from '../../base/clock.ts'
 import type { Histogram } from '../../base/histogram.ts'
 import { latencyHistogram } from '../shared/latency-meter.ts'
+import type { Lateness } from './answer-pace.ts'
 
 /** The route of a request, as far as it is told. */
 export interface RouteName {
@@ -25,6 +26,10 @@ export class HttpProbe {
   connectionsRefused = 0
   /** Bodies that came too slowly. */
   bodiesLate = 0
+  /** Clients cut off for how they took an answer. */
+  readonly readersCut: Record<Lateness, number> = { stalled: 0, slow: 0 }
+  /** Reads made smaller because reply memory was short. */
+  readsShortened = 0
   /** Requests that the parser refused before there was one. node:http only: uWebSockets.js does not say. */
   malformedRequests = 0
   /** From the head of a request to the last byte of its answer; null: it had no route, or was refused before. */

@@ -147,7 +147,7 @@ class ProduceExchange implements BodyConsumer, ProduceCaller, ReplyWatcher, Step
     const { produceLine } = this.#exchange.services
     if (!produceLine.hasAhead(this.lane) && this.#submit(bytes)) return
     if (bytes !== null) this.#keep(bytes)
-    produceLine.wait(this, 'rings-full')
+    produceLine.wait(this)
   }
 
   /** @throws BrokerError OVERLOADED */

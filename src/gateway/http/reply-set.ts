@@ -1,19 +1,22 @@
 /** The replies in progress of an engine: who is late, and when all are done. Main thread, one owner: its engine. */
-import type { Clock } from '../../base/clock.ts'
+import type { Lateness, PaceLook } from './answer-pace.ts'
+import type { HttpProbe } from './probe.ts'
 
 /** What the set needs of a reply. */
 export interface WatchedReply {
-  /** Cuts the connection if the client has taken nothing of the answer since then (monotonic). */
-  cutIfStalled(sinceMs: number): void
+  /** Judges how its client takes the answer. */
+  lookAtPace(look: PaceLook): Lateness | null
+  /** Cuts the connection. */
+  abort(): void
 }
 
 export class ReplySet<Kind extends WatchedReply> {
-  readonly #clock: Clock
+  readonly #probe: HttpProbe
   readonly #replies = new Set<Kind>()
   #onIdle: (() => void) | null = null
 
-  constructor(clock: Clock) {
-    this.#clock = clock
+  constructor(probe: HttpProbe) {
+    this.#probe = probe
   }
 
   add(reply: Kind): void {
@@ -26,10 +29,14 @@ export class ReplySet<Kind extends WatchedReply> {
     if (this.#replies.size === 0) this.#onIdle?.()
   }
 
-  /** @returns replies in progress. */
-  cutStalled(afterMs: number): number {
-    const sinceMs = this.#clock.monotonicMs() - afterMs
-    for (const reply of this.#replies) reply.cutIfStalled(sinceMs)
+  /** Cuts off who is late. @returns replies in progress. */
+  cutLate(look: PaceLook): number {
+    for (const reply of this.#replies) {
+      const lateness = reply.lookAtPace(look)
+      if (lateness === null) continue
+      this.#probe.readersCut[lateness]++
+      reply.abort()
+    }
     return this.#replies.size
   }
 

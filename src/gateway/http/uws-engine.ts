@@ -11,8 +11,12 @@ import { STATUS_CODES } from 'node:http'
 import { createServer } from 'node:net'
 import type { Clock } from '../../base/clock.ts'
 import type { Certificate } from '../shared/certificates.ts'
+import { textOfAddress } from '../shared/address.ts'
+import { AnswerPace } from './answer-pace.ts'
+import type { Lateness, PaceLook } from './answer-pace.ts'
 import { headFaultOf, listenError, NO_HEADERS, readLength, WHOLE_ANSWER_BYTES_MAX } from './engine.ts'
 import type {
+  AnswerHolding,
   EngineOptions,
   HeadFault,
   Headers,
@@ -45,6 +49,7 @@ function writeHead(response: UwsResponse, head: ReplyHead, standing: Headers): v
 class UwsReply implements Reply, WatchedReply {
   watcher: ReplyWatcher | null = null
   meter: RequestMeter | null = null
+  holding: AnswerHolding | null = null
   isAnswered = false
   standingHeaders = NO_HEADERS
   #response: UwsResponse | null
@@ -53,10 +58,10 @@ class UwsReply implements Reply, WatchedReply {
   /** Set by begin(), cleared when it is written, so that head and first bytes leave together. */
   #unwrittenHead: ReplyHead | null = null
   #totalBytes = 0
-  /** Monotonic time since which the socket takes nothing of what waits, or Infinity. */
-  #stalledSinceMs = Infinity
+  readonly #pace = new AnswerPace()
   /** Copies of what the socket did not take, in order. Bounded by the reply budget. */
   readonly #pending: Buffer[] = []
+  #pendingBytes = 0
 
   constructor(response: UwsResponse, isHeadRequest: boolean, engine: UwsEngine) {
     this.#response = response
@@ -66,6 +71,10 @@ class UwsReply implements Reply, WatchedReply {
 
   get isClosed(): boolean {
     return this.#response === null
+  }
+
+  get clientAddress(): string {
+    return this.#response === null ? '' : textOfAddress(new Uint8Array(this.#response.getRemoteAddress()))
   }
 
   send(head: ReplyHead, body: Buffer): void {
@@ -108,18 +117,25 @@ class UwsReply implements Reply, WatchedReply {
     const response = this.#response
     if (response === null || this.#totalBytes === 0) return
     if (this.#pending.length > 0) {
-      this.#pending.push(Buffer.from(bytes.subarray(start, end)))
+      this.#keep(bytes, start, end)
       return
     }
+    let takenBytes = 0
     response.cork(() => {
       if (this.#unwrittenHead !== null) writeHead(response, this.#unwrittenHead, this.standingHeaders)
       this.#unwrittenHead = null
-      const takenBytes = this.#push(response, bytes.subarray(start, end))
+      takenBytes = this.#push(response, bytes.subarray(start, end))
       if (takenBytes === end - start) return
-      this.#pending.push(Buffer.from(bytes.subarray(start + takenBytes, end)))
-      this.#stalledSinceMs = this.#engine.clock.monotonicMs()
+      this.#keep(bytes, start + takenBytes, end)
+      this.#pace.begin(this.#engine.clock.monotonicMs(), this.#pendingBytes)
       response.onWritable(() => this.#drain())
     })
+    this.holding?.take(takenBytes)
+  }
+
+  #keep(bytes: Buffer, start: number, end: number): void {
+    this.#pending.push(Buffer.from(bytes.subarray(start, end)))
+    this.#pendingBytes += end - start
   }
 
   /** @returns how many bytes the socket took. Closes the reply with its last byte. */
@@ -139,20 +155,20 @@ class UwsReply implements Reply, WatchedReply {
       const bytes = this.#pending[0]
       if (bytes === undefined) break
       const takenBytes = this.#push(this.#response, bytes)
-      if (takenBytes > 0) this.#stalledSinceMs = this.#engine.clock.monotonicMs()
-      if (takenBytes < bytes.length) {
-        this.#pending[0] = bytes.subarray(takenBytes)
-        return false
-      }
-      this.#pending.shift()
+      const isWhole = takenBytes === bytes.length
+      if (isWhole) this.#pending.shift()
+      else this.#pending[0] = bytes.subarray(takenBytes)
+      this.#pendingBytes -= takenBytes
+      if (takenBytes > 0) this.#pace.took(this.#engine.clock.monotonicMs(), takenBytes)
+      this.holding?.take(takenBytes)
+      if (!isWhole) return false
     }
-    this.#stalledSinceMs = Infinity
+    this.#pace.end()
     return true
   }
 
-  /** Cuts the connection if the client has taken nothing since then. */
-  cutIfStalled(sinceMs: number): void {
-    if (this.#stalledSinceMs < sinceMs) this.abort()
+  lookAtPace(look: PaceLook): Lateness | null {
+    return this.#pace.look(look, this.holding?.isShort === true, this.#pendingBytes)
   }
 
   abort(): void {
@@ -165,6 +181,7 @@ class UwsReply implements Reply, WatchedReply {
     this.#response = null
     this.#unwrittenHead = null
     this.#pending.length = 0
+    this.#pendingBytes = 0
     this.#engine.replies.forget(this)
     this.meter?.end()
     this.watcher?.onReplyClosed(aborted)
@@ -245,7 +262,7 @@ export class UwsEngine implements HttpEngine {
   constructor(uws: Uws, options: EngineOptions) {
     this.#handler = options.handler
     this.clock = options.clock
-    this.replies = new ReplySet(options.clock)
+    this.replies = new ReplySet(options.probe)
     this.#listener = new UwsListener({
       ...options,
       uws,
@@ -274,8 +291,8 @@ export class UwsEngine implements HttpEngine {
     throw listenError(host, port, fault)
   }
 
-  cutStalled(afterMs: number): number {
-    return this.replies.cutStalled(afterMs)
+  cutLate(look: PaceLook): number {
+    return this.replies.cutLate(look)
   }
 
   useCertificate(certificate: Certificate): void {

@@ -24,6 +24,8 @@ export interface UwsResponse {
   onWritable(handler: (offset: number) => boolean): UwsResponse
   onAborted(handler: () => void): UwsResponse
   onData(handler: (chunk: ArrayBuffer, isLast: boolean) => void): UwsResponse
+  /** 4 or 16 bytes. */
+  getRemoteAddress(): ArrayBuffer
   cork(callback: () => void): UwsResponse
   close(): UwsResponse
 }

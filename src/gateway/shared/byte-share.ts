@@ -1,6 +1,7 @@
 /**
  * A part of a byte budget that one party may hold at most, so that no single one holds what all others need. Main thread.
- * Invariant: held ≤ share, but for one holding that is larger than the whole share while nothing else is held.
+ * Invariant: held ≤ share, but for one holding that is larger than the whole share while nothing else is held, and for
+ * what is here already and had to be counted.
  */
 import { assert } from '../../base/assert.ts'
 import type { ByteBudget } from '../../base/byte-budget.ts'
@@ -15,6 +16,15 @@ export class ByteShare {
     this.#shareBytes = shareBytes
   }
 
+  get heldBytes(): number {
+    return this.#heldBytes
+  }
+
+  /** The most that the share lets be reserved now, whatever the budget says. Infinity while nothing of it is held. */
+  get roomBytes(): number {
+    return this.#heldBytes === 0 ? Infinity : Math.max(0, this.#shareBytes - this.#heldBytes)
+  }
+
   /** True if a need of that size may have to wait for what is held of the share. */
   isShort(largestBytes: number): boolean {
     return this.#heldBytes > 0 && this.#shareBytes - this.#heldBytes < largestBytes
@@ -26,6 +36,19 @@ export class ByteShare {
     if (!this.#budget.tryReserve(bytes)) return false
     this.#heldBytes += bytes
     return true
+  }
+
+  /** Counts bytes that are in memory already, whatever the share and the budget. */
+  charge(bytes: number): void {
+    this.#budget.charge(bytes)
+    this.#heldBytes += bytes
+  }
+
+  /** Takes back what was reserved in this very step; nobody is called. */
+  undo(bytes: number): void {
+    this.#heldBytes -= bytes
+    assert(this.#heldBytes >= 0, 'more bytes of a share undone than were reserved')
+    this.#budget.undo(bytes)
   }
 
   release(bytes: number): void {

@@ -91,6 +91,8 @@ export class FakeBroker implements Broker {
   bug: Error | null = null
   /** Set to have every consume answer with these bytes, in pieces of `chunkBytes`. */
   cannedAnswer: { bytes: Buffer; chunkBytes: number } | null = null
+  /** The canned answer is cut to what the read asks for. */
+  cutsAnswers = false
   /** Set to have a read fail; after its first chunk if there is a canned answer. */
   readFailure: BrokerError | null = null
   produceFailure: BrokerError | null = null
@@ -311,7 +313,8 @@ export class FakeBroker implements Broker {
         caller.onReadFailed(failure)
         return
       }
-      const { bytes, chunkBytes } = this.cannedAnswer ?? { bytes: this.#read(read), chunkBytes: 1 << 20 }
+      const { bytes: all, chunkBytes } = this.cannedAnswer ?? { bytes: this.#read(read), chunkBytes: 1 << 20 }
+      const bytes = this.cutsAnswers ? all.subarray(0, read.maxBytes) : all
       for (let at = 0; at < bytes.length; at += chunkBytes) {
         const end = Math.min(at + chunkBytes, bytes.length)
         // Lent: the memory is spoilt after the call, as a ring's would be.

@@ -13,7 +13,7 @@ import { createHttpGateway } from '../../../../src/gateway/http/gateway.ts'
 import type { HttpGateway } from '../../../../src/gateway/http/gateway.ts'
 import type { ConnectionTimeouts } from '../../../../src/gateway/http/engine.ts'
 import type { BodyTimeouts } from '../../../../src/gateway/http/body-watch.ts'
-import type { ReaderTimeouts } from '../../../../src/gateway/http/reader-watch.ts'
+import type { ReaderTimeouts } from '../../../../src/gateway/http/answer-pace.ts'
 import type { MetricsPage } from '../../../../src/model/metrics.ts'
 import { FakeBroker } from './fake-broker.ts'
 
