@@ -109,16 +109,25 @@ onBothEngines(
       )
       return (await Promise.all(reads)).map(answer => answer.records.length)
     })
-    const overHttp = range(24).map(
-      async i => (await api.consume('wide', i % 3, 'offset=0&max_bytes=4194304')).records.length
-    )
+    // An answer over HTTP has fewer records while memory is short: the rest comes with the next.
+    const overHttp = range(24).map(async i => {
+      const offsets: number[] = []
+      for (let next = 0, end = 1; next < end;) {
+        const answer = await api.consume('wide', i % 3, `offset=${next}&max_bytes=4194304`)
+        assert.ok(answer.records.length > 0)
+        offsets.push(...answer.records.map(({ offset }) => offset))
+        next = answer.next_offset
+        end = answer.high_watermark
+      }
+      return offsets
+    })
     assert.deepEqual(
       await Promise.all(overEs01),
       range(6).map(() => range(16).map(() => 8))
     )
     assert.deepEqual(
       await Promise.all(overHttp),
-      range(24).map(() => 8)
+      range(24).map(() => range(8))
     )
   },
   { flags: tiny }
