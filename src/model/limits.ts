@@ -174,7 +174,7 @@ export const limits = {
   shortAnswerBytesPerSecond: 16 * 1024,
   /**
    * The HTTP reads of one party (a key; a client address while authentication is off) may hold this part of the reply
-   * memory, or one largest answer: four that take nothing must come together before others wait for them.
+   * memory: four that take nothing must come together before others wait for them.
    */
   partyReplyShare: 4,
   /** A read that finds too little reply memory for its max_bytes gets one part in this many of what is free: always room for the next. */

@@ -13,6 +13,8 @@ import { parsePage, valueOf } from '../support/prometheus.ts'
 
 const MIB = 1024 * 1024
 const STUCK_COUNT = 60
+/** Of --reply-memory-bytes, which is 128 MiB. */
+const SHARE_BYTES = 32 * MIB
 /** Who takes nothing is cut off two seconds after its answer began. */
 const BEFORE_CUTS_MS = 1_500
 
@@ -95,30 +97,28 @@ for (const engine of ['uws', 'node'] as const) {
 
   test(`a read is answered while 60 clients of its address hold what they do not take, on ${engine}`, async t => {
     const maxBytes = 24 * MIB
-    const flags = { '--max-fetch-bytes': '24MiB', '--reply-memory-bytes': '96MiB' }
+    const flags = { '--max-fetch-bytes': '24MiB' }
     const broker = await startBroker(t, { variant, flags })
     const api = new HttpApi(broker.url)
     await fill(api, 25)
     const seen = await readBeside(t, broker, { admin: api, reader: api, stuckSecret: null, maxBytes })
     assert.ok(seen.answer.records.length > 0)
     assert.equal(seen.cutCount, 0, 'nobody was cut off for it')
-    assert.ok(seen.heldBytes > MIB && seen.heldBytes <= 24 * MIB, `they hold ${seen.heldBytes} of their quarter`)
+    assert.ok(seen.heldBytes > MIB && seen.heldBytes <= SHARE_BYTES, `they hold ${seen.heldBytes} of their quarter`)
   })
 
   test(`a read of one key is answered in full while clients of another hold their share, on ${engine}`, async t => {
-    const maxBytes = 16 * MIB
-    const flags = { '--auth': 'required', '--max-fetch-bytes': '16MiB', '--reply-memory-bytes': '32MiB' }
+    const maxBytes = 24 * MIB
+    const flags = { '--auth': 'required', '--max-fetch-bytes': '24MiB' }
     const broker = await startBroker(t, { variant, flags })
     const { api: admin } = await firstKey(broker)
-    await fill(admin, 17)
+    await fill(admin, 25)
     const [stuck, reader] = [await makeTestKey(admin, 'read:t'), await makeTestKey(admin, 'read:t')]
     const crowd = { admin, reader: reader.api, stuckSecret: stuck.secret, maxBytes }
     const seen = await readBeside(t, broker, crowd)
     assert.equal(seen.answer.records.length, 15, 'all that fits a read of 1 MiB')
     assert.equal(seen.cutCount, 0, 'nobody was cut off for it')
-    assert.ok(
-      seen.heldBytes > MIB && seen.heldBytes <= maxBytes,
-      `one answer larger than the quarter: ${seen.heldBytes}`
-    )
+    // And what the reader has just been given, which may be on its way still.
+    assert.ok(seen.heldBytes > MIB && seen.heldBytes <= SHARE_BYTES + 2 * MIB, `${seen.heldBytes}`)
   })
 }

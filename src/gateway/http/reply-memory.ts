@@ -44,7 +44,8 @@ export class ReplyParty {
   readonly name: string
   readonly #budget: ByteBudget
   readonly #share: ByteShare
-  /** What its last read wanted that did not get it because of the share; 0: none. */
+  readonly #shareBytes: number
+  /** What its last read wanted, up to half of the share, that did not get it because of that; 0: none. */
   #missedBytes = 0
   /** Holdings that are open. */
   holdingCount = 0
@@ -53,21 +54,27 @@ export class ReplyParty {
     this.name = name
     this.#budget = budget
     this.#share = new ByteShare(budget, shareBytes)
+    this.#shareBytes = shareBytes
   }
 
   get heldBytes(): number {
     return this.#share.heldBytes
   }
 
+  /** Also a single read gets no more: else one client after the other could have all of a small share to itself. */
+  get #roomBytes(): number {
+    return Math.max(0, this.#shareBytes - this.heldBytes)
+  }
+
   /** True while it holds so much that a read of its own was made smaller, or waits. */
   get isShort(): boolean {
-    return this.#missedBytes > this.#share.roomBytes
+    return this.#missedBytes > this.#roomBytes
   }
 
   /** @returns bytes reserved, at most `wantedBytes`; 0: none; and why. */
   reserve(wantedBytes: number): { readonly bytes: number; readonly outcome: Reservation } {
-    const { roomBytes } = this.#share
-    if (wantedBytes > roomBytes) this.#missedBytes = wantedBytes
+    const roomBytes = this.#roomBytes
+    if (wantedBytes > roomBytes) this.#missedBytes = Math.min(wantedBytes, Math.floor(this.#shareBytes / 2))
     if (grantOf(wantedBytes, roomBytes) === 0) return { bytes: 0, outcome: 'share-full' }
     const bytes = grantOf(wantedBytes, Math.min(roomBytes, this.#budget.roomBytes))
     if (bytes === 0) return { bytes, outcome: 'bytes-full' }
@@ -97,7 +104,7 @@ export class ReplyMemory {
 
   constructor(budget: ByteBudget) {
     this.#budget = budget
-    this.#shareBytes = Math.floor(budget.limitBytes / limits.partyReplyShare)
+    this.#shareBytes = Math.max(LEAST_BYTES, Math.floor(budget.limitBytes / limits.partyReplyShare))
   }
 
   /** Parties that hold or ask. */

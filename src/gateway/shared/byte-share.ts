@@ -20,11 +20,6 @@ export class ByteShare {
     return this.#heldBytes
   }
 
-  /** The most that the share lets be reserved now, whatever the budget says. Infinity while nothing of it is held. */
-  get roomBytes(): number {
-    return this.#heldBytes === 0 ? Infinity : Math.max(0, this.#shareBytes - this.#heldBytes)
-  }
-
   /** True if a need of that size may have to wait for what is held of the share. */
   isShort(largestBytes: number): boolean {
     return this.#heldBytes > 0 && this.#shareBytes - this.#heldBytes < largestBytes

@@ -115,8 +115,7 @@ class Bench {
   /** True if its party's share would let it in. */
   #lacksOnlyMemory({ party, wantedBytes }: Read): boolean {
     const shareBytes = Math.floor(this.budget.limitBytes / limits.partyReplyShare)
-    const roomBytes = party.heldBytes === 0 ? Infinity : shareBytes - party.heldBytes
-    return grantOf(answerBytesOf(wantedBytes), roomBytes) > 0
+    return grantOf(answerBytesOf(wantedBytes), Math.max(0, shareBytes - party.heldBytes)) > 0
   }
 
   /** A read that waits though nothing that it needs is missing, and nobody can be ahead of it. */

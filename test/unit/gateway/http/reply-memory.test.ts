@@ -42,6 +42,16 @@ describe('the reply memory of a read', () => {
     assert.deepEqual([budget.usedBytes, memory.partyCount], [0, 0])
   })
 
+  test('of a single read is a part of the share where it asks for more than that', () => {
+    const memory = new ReplyMemory(new ByteBudget(16 * MIB))
+    const [first, second] = [memory.open('a'), memory.open('a')]
+    assert.equal(first.reserve(8 * MIB), 'held')
+    assert.equal(first.heldBytes, MIB)
+    assert.equal(second.reserve(500 * KIB), 'held')
+    assert.equal(second.readBytesMax, 500 * KIB)
+    assert.ok(!first.isShort, 'half of the share is free')
+  })
+
   test('counts a record larger than what was reserved, also beyond the limit, and then nobody gets more', () => {
     const budget = new ByteBudget(MIB)
     const memory = new ReplyMemory(budget)
