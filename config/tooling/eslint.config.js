@@ -9,7 +9,8 @@ const hotFiles = [
   'src/base/crc32c.ts',
   'src/base/hash.ts',
   'src/wire/batch/encode.ts',
-  'src/log/group-encoder.ts'
+  'src/log/group-encoder.ts',
+  'src/log/group-sources.ts'
 ]
 
 export default tseslint.config(

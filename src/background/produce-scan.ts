@@ -6,7 +6,7 @@
 import { BrokerError } from '../model/errors.ts'
 import type { ErrorDetails } from '../model/errors.ts'
 import { limits } from '../model/limits.ts'
-import { RECORD_FIXED_BYTES } from '../wire/es01/produce-request.ts'
+import { RECORD_FIXED_BYTES } from '../wire/produce/ring-layout.ts'
 import { scanOutcomes } from '../wire/json/produce-scanner.ts'
 import type { ProduceScanner, ScanOutcome } from '../wire/json/produce-scanner.ts'
 import { TABLE_ENTRY_BYTES } from './scanned-records.ts'

@@ -14,15 +14,19 @@ import { fnv1a64Modulo } from '../base/hash.ts'
 import { limits } from '../model/limits.ts'
 import type { RecordSource } from '../model/requests.ts'
 import { readI32, readU32, writeU32 } from '../wire/es01/bytes.ts'
-import { RECORD_FIXED_BYTES } from '../wire/es01/produce-request.ts'
+import {
+  HEADERS_LENGTH_BYTES,
+  RECORD_FIXED_BYTES,
+  RECORD_TAIL_BYTES,
+  headerPayloadBytes
+} from '../wire/produce/ring-layout.ts'
 import { freeMemory } from '../base/free-memory.ts'
 
 /** What a record costs in the table. */
 export const TABLE_ENTRY_BYTES = 4
 
-/** Bytes of partition and sequence at the end of a record. */
-const RECORD_TAIL_BYTES = 12
-const SEQUENCE_BYTES = 8
+/** Of the sequence, behind the partition. */
+const SEQUENCE_AT = 4
 const NAMES_PARTITION = 0x8000_0000
 const START_MASK = 0x7fff_ffff
 const NO_PARTITION = 0xffff_ffff
@@ -34,6 +38,7 @@ export interface ScannedProduce {
   /** null: more records than a request may have. They were counted, and whoever looks at the count refuses them. */
   readonly memory: ArrayBuffer | null
   readonly count: number
+  readonly hasHeaders: boolean
   readonly ringBytes: number
   readonly largestPayloadBytes: number
   readonly largestPayloadIndex: number
@@ -41,8 +46,9 @@ export interface ScannedProduce {
 
 /** Decodes the records of a source into memory of their own. @cost one copy of each key and value. */
 export function packRecords(source: RecordSource): ScannedProduce {
-  const { producerId, count, ringBytes, largestPayloadBytes, largestPayloadIndex } = source
-  const counts = { kind: 'scanned', producerId, count, ringBytes, largestPayloadBytes, largestPayloadIndex } as const
+  const { producerId, count, hasHeaders, ringBytes, largestPayloadBytes, largestPayloadIndex } = source
+  const largest = { largestPayloadBytes, largestPayloadIndex }
+  const counts = { kind: 'scanned', producerId, count, hasHeaders, ringBytes, ...largest } as const
   if (count > limits.requestRecordsMax) return { ...counts, memory: null }
   const tableBytes = (count + 1) * TABLE_ENTRY_BYTES
   assert(tableBytes + ringBytes <= START_MASK, 'positions of records have 31 bits')
@@ -63,7 +69,7 @@ export function packRecords(source: RecordSource): ScannedProduce {
 const EMPTY = Buffer.alloc(0)
 
 export class ScannedRecords implements RecordSource {
-  readonly hasHeaders = false
+  readonly hasHeaders: boolean
   readonly producerId: string | null
   readonly count: number
   readonly ringBytes: number
@@ -75,12 +81,14 @@ export class ScannedRecords implements RecordSource {
   readonly #table: Uint32Array
   readonly #bytes: Buffer
 
-  constructor({ producerId, memory, count, ringBytes, largestPayloadBytes, largestPayloadIndex }: ScannedProduce) {
-    this.producerId = producerId
+  constructor(scanned: ScannedProduce) {
+    const { memory, count, ringBytes } = scanned
+    this.producerId = scanned.producerId
     this.count = count
+    this.hasHeaders = scanned.hasHeaders
     this.ringBytes = ringBytes
-    this.largestPayloadBytes = largestPayloadBytes
-    this.largestPayloadIndex = largestPayloadIndex
+    this.largestPayloadBytes = scanned.largestPayloadBytes
+    this.largestPayloadIndex = scanned.largestPayloadIndex
     this.#memory = memory
     this.heldBytes = memory?.byteLength ?? 0
     const tableBytes = (count + 1) * TABLE_ENTRY_BYTES
@@ -95,11 +103,14 @@ export class ScannedRecords implements RecordSource {
   }
 
   payloadBytesOf(i: number): number {
-    return this.ringBytesOf(i) - RECORD_FIXED_BYTES
+    const bytes = this.ringBytesOf(i) - RECORD_FIXED_BYTES
+    if (!this.hasHeaders) return bytes
+    const headersLength = readU32(this.#bytes, this.#tailOf(i) + RECORD_TAIL_BYTES)
+    return bytes - HEADERS_LENGTH_BYTES - headersLength + headerPayloadBytes(headersLength)
   }
 
   partitionOf(i: number): number {
-    return this.#namesPartition(i) ? readU32(this.#bytes, this.#startOf(i + 1) - RECORD_TAIL_BYTES) : -1
+    return this.#namesPartition(i) ? readU32(this.#bytes, this.#tailOf(i)) : -1
   }
 
   hashKeyOf(i: number, partitionCount: number): number {
@@ -113,16 +124,17 @@ export class ScannedRecords implements RecordSource {
   }
 
   sequenceHighOf(i: number): number {
-    return readI32(this.#bytes, this.#startOf(i + 1) - SEQUENCE_BYTES)
+    return readI32(this.#bytes, this.#tailOf(i) + SEQUENCE_AT)
   }
 
   sequenceLowOf(i: number): number {
-    return readU32(this.#bytes, this.#startOf(i + 1) - SEQUENCE_BYTES / 2)
+    return readU32(this.#bytes, this.#tailOf(i) + SEQUENCE_AT + 4)
   }
 
   writeRecord(i: number, partition: number, target: Buffer, at: number): number {
-    const end = copyBytes(this.#bytes, this.#startOf(i), this.#startOf(i + 1), target, at)
-    writeU32(target, end - RECORD_TAIL_BYTES, partition)
+    const start = this.#startOf(i)
+    const end = copyBytes(this.#bytes, start, this.#startOf(i + 1), target, at)
+    writeU32(target, at + this.#tailOf(i) - start, partition)
     return end
   }
 
@@ -132,7 +144,7 @@ export class ScannedRecords implements RecordSource {
     const end = copyBytes(this.#bytes, first, this.#startOf(this.count), target, at)
     for (let i = 0; i < this.count; i++) {
       if (this.#namesPartition(i)) continue
-      writeU32(target, at + this.#startOf(i + 1) - first - RECORD_TAIL_BYTES, partitions[i] as number)
+      writeU32(target, at + this.#tailOf(i) - first, partitions[i] as number)
     }
     return end
   }
@@ -140,6 +152,13 @@ export class ScannedRecords implements RecordSource {
   #namesPartition(i: number): boolean {
     assert(i >= 0 && i + 1 < this.#table.length, 'no such record in this request')
     return (this.#table[i] as number) >= NAMES_PARTITION
+  }
+
+  /** Where partition and sequence of record i are: at its end, but for headers. */
+  #tailOf(i: number): number {
+    if (!this.hasHeaders) return this.#startOf(i + 1) - RECORD_TAIL_BYTES
+    const valueAt = this.#startOf(i) + 4 + Math.max(0, readI32(this.#bytes, this.#startOf(i)))
+    return valueAt + 4 + readU32(this.#bytes, valueAt)
   }
 
   /** Where record i begins; for i = count, where the last one ends. */

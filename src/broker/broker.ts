@@ -326,6 +326,7 @@ export class LocalBroker implements Broker {
     return new BrokerError('RECORD_TOO_LARGE', {
       index: records.largestPayloadIndex,
       size: records.largestPayloadBytes,
+      parts: records.hasHeaders ? 'key, value and headers' : 'key and value',
       limit
     })
   }

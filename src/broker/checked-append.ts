@@ -116,7 +116,14 @@ export class CheckedAppend {
       at += CHECK_RUN_BYTES
     }
     const { topic, producer } = this.#append
-    const head = { isCheck: true, firstHandle: topic.firstHandle, count: runs.length, bytes, producer }
+    const head = {
+      isCheck: true,
+      hasHeaders: false,
+      firstHandle: topic.firstHandle,
+      count: runs.length,
+      bytes,
+      producer
+    }
     link.endProduce(frame, head, this.#checkRequest())
   }
 

@@ -69,8 +69,9 @@ export class LocalAppend {
       throw error
     }
     const request = new OneShardAppend(asked(caller, topic, records), this.#oversized, held)
-    const { count, ringBytes: bytes } = records
-    link.endProduce(frame, { isCheck: false, firstHandle: topic.firstHandle, count, bytes, producer }, request)
+    const { count, ringBytes: bytes, hasHeaders } = records
+    const head = { isCheck: false, hasHeaders, firstHandle: topic.firstHandle, count, bytes, producer }
+    link.endProduce(frame, head, request)
     return submitOutcomes.taken
   }
 
@@ -105,7 +106,8 @@ export class LocalAppend {
       this.#oversized.release(held)
     )
     for (const { link, frame, count, bytes } of parts) {
-      const head = { isCheck: false, firstHandle: topic.firstHandle, count, bytes, producer }
+      const { hasHeaders } = records
+      const head = { isCheck: false, hasHeaders, firstHandle: topic.firstHandle, count, bytes, producer }
       link.endProduce(frame as ProduceFrame, head, merge.part(link.shard))
     }
     return submitOutcomes.taken

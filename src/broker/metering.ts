@@ -6,13 +6,16 @@ import type { Quotas } from '../control/quotas.ts'
 import type { BrokerError } from '../model/errors.ts'
 import type { Principal } from '../model/principal.ts'
 import type { ProduceCaller, ReadCaller, RecordSource } from '../model/requests.ts'
-import { RECORD_FIXED_BYTES } from '../wire/es01/produce-request.ts'
+import { RECORD_FIXED_BYTES } from '../wire/produce/ring-layout.ts'
 import type { AppendCaller, EngineReadCaller } from './engine.ts'
 import type { TopicTraffic } from './traffic.ts'
 
-/** Bytes of all keys and values. */
+/** Bytes of all keys, values and headers. @cost a look at each record where there are headers. */
 export function payloadBytesOf(records: RecordSource): number {
-  return records.ringBytes - RECORD_FIXED_BYTES * records.count
+  if (!records.hasHeaders) return records.ringBytes - RECORD_FIXED_BYTES * records.count
+  let bytes = 0
+  for (let i = 0; i < records.count; i++) bytes += records.payloadBytesOf(i)
+  return bytes
 }
 
 /** A produce whose cost was taken: it is given back if nothing was written. */

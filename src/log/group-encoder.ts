@@ -16,7 +16,15 @@ import { crc32c } from '../base/crc32c.ts'
 import { grownFloat64, grownInt32, grownUint16, grownUint32, grownUint8 } from '../base/grow.ts'
 import { limits } from '../model/limits.ts'
 import { RESULT_BYTES } from '../model/requests.ts'
-import { BATCH_HEADER_BYTES, recordBytes, sealBatch, writeRecord } from '../wire/batch/encode.ts'
+import {
+  BATCH_HEADER_BYTES,
+  recordBodyBytes,
+  recordBytes,
+  sealBatch,
+  writeRecord,
+  writeRecordWithHeaders
+} from '../wire/batch/encode.ts'
+import { NO_HEADERS_BYTES, RECORD_TAIL_BYTES, headerPayloadBytes } from '../wire/produce/ring-layout.ts'
 import { EncodedRuns } from './encoded-runs.ts'
 import {
   BATCH_COVERED_BY_RUN,
@@ -27,31 +35,25 @@ import {
   RUN_ROLLS,
   groupBytes,
   sealGroup,
-  writeEntry
+  writeEntry,
+  type GroupPlace
 } from './group-format.ts'
 import { GroupProducers } from './group-producers.ts'
+import { GroupSources } from './group-sources.ts'
 import type { TopicLogs } from './log-table.ts'
 import { STAGED_NUMBERS, type PartitionLog } from './partition-log.ts'
 import { NEW_RECORD, type RequestSequences } from './request-sequences.ts'
+import type { RingRecords } from './ring-records.ts'
 
 const NONE = -1
 const TWO_32 = 0x1_0000_0000
+const IS_DUPLICATE = 1
+const HAS_HEADERS = 2
 const FIRST_RECORDS = 4096
 const FIRST_BATCHES = 256
 
-/** What the journal tells the encoder about the group it makes, when it is about to be written. */
-export interface GroupPlace {
-  readonly number: number
-  readonly lastSynced: number
-  readonly slotSequence: number
-  readonly seed: number
-}
-
 export class GroupEncoder {
-  /** Buffers in which the gathered records lie: the requests ring, or shared memory of its own. */
-  readonly #sources: Buffer[] = []
-  /** The same bytes: one load for a number, where a Buffer takes four. */
-  readonly #views: DataView[] = []
+  readonly #sources = new GroupSources()
   readonly #logs: PartitionLog[] = []
   /** Those of the group; emptied by reset(). */
   readonly logs: readonly PartitionLog[] = this.#logs
@@ -62,7 +64,8 @@ export class GroupEncoder {
   #recordNext = new Int32Array(FIRST_RECORDS)
   #recordPartition = new Uint32Array(FIRST_RECORDS)
   #recordOffset = new Float64Array(FIRST_RECORDS)
-  #recordIsDuplicate = new Uint8Array(FIRST_RECORDS)
+  /** IS_DUPLICATE, HAS_HEADERS. */
+  #recordFlags = new Uint8Array(FIRST_RECORDS)
   /** Gathered, duplicates included. */
   recordCount = 0
   duplicateCount = 0
@@ -81,7 +84,7 @@ export class GroupEncoder {
   #lastBatch = new Int32Array(FIRST_BATCHES)
   #runCount = 0
   #bodyBytes = 0
-  /** key + value bytes gathered. */
+  /** key, value and header bytes gathered. */
   payloadBytes = 0
 
   readonly #encoded = new EncodedRuns()
@@ -107,62 +110,69 @@ export class GroupEncoder {
   }
 
   /**
-   * Takes `count` records in ring layout from source[at…]; they must stay there until encode.
+   * Takes the records of a request; they must stay where they are until encode.
    * The main thread checked their form, and every partition is below topic.partitionCount.
    * @param sequences just checked for these very records; absent: they have none.
    * @returns the index of the first of them; their results are asked for by index.
    */
-  gather(topic: TopicLogs, source: Buffer, at: number, count: number, sequences?: RequestSequences): number {
+  gather(topic: TopicLogs, records: RingRecords, sequences?: RequestSequences): number {
+    const { source, hasHeaders, count } = records
     const first = this.recordCount
     if (first + count > this.#recordAt.length) this.#growRecords(first + count)
-    const sourceIndex = this.#sourceIndex(source)
-    const view = this.#views[sourceIndex] as DataView
-    let position = at
+    const sourceIndex = this.#sources.indexOf(source)
+    const view = this.#sources.view(sourceIndex)
+    const flags = hasHeaders ? HAS_HEADERS : 0
+    let position = records.at
     for (let record = first; record < first + count; record++) {
       const keyLength = view.getInt32(position)
       const valueAt = position + 4 + (keyLength > 0 ? keyLength : 0)
       const valueLength = view.getUint32(valueAt)
-      const partition = view.getUint32(valueAt + 4 + valueLength)
+      const tail = valueAt + 4 + valueLength
+      const partition = view.getUint32(tail)
       assert(partition < topic.partitionCount, 'main checked the partition')
       this.#recordSource[record] = sourceIndex
       this.#recordAt[record] = position
       this.#recordNext[record] = NONE
       this.#recordPartition[record] = partition
-      this.#recordIsDuplicate[record] = 0
-      position = valueAt + 4 + valueLength + 12
+      this.#recordFlags[record] = flags
+      position = tail + RECORD_TAIL_BYTES
+      let headersLength = NO_HEADERS_BYTES
+      if (hasHeaders) {
+        headersLength = view.getUint32(position)
+        position += 4 + headersLength
+      }
       const original = sequences === undefined ? NEW_RECORD : (sequences.offsets[record - first] as number)
       if (original !== NEW_RECORD) {
-        this.#recordIsDuplicate[record] = 1
+        this.#recordFlags[record] = flags | IS_DUPLICATE
         this.#recordOffset[record] = original
         this.duplicateCount++
         continue
       }
       const log = topic.logs[partition] ?? topic.log(partition)
-      this.payloadBytes += valueLength + (keyLength > 0 ? keyLength : 0)
-      this.#place(log, record, keyLength, valueLength)
+      this.payloadBytes += valueLength + (keyLength > 0 ? keyLength : 0) + headerPayloadBytes(headersLength)
+      this.#place(log, record, recordBodyBytes(keyLength, valueLength, headersLength))
       if (sequences === undefined) continue
       const batch = this.#lastBatch[log.groupPlace] as number
       const beginsEntry = this.#batchRolls[batch] === 1 && this.#batchRecords[batch] === 1
-      const high = view.getInt32(position - 8)
-      this.#producers.accept(log, sequences.producer, high, view.getUint32(position - 4), beginsEntry)
+      this.#producers.accept(log, sequences.producer, view.getInt32(tail + 4), view.getUint32(tail + 8), beginsEntry)
     }
+    assert(position === records.end, 'records end where their request says')
     this.recordCount = first + count
     return first
   }
 
   /** Puts a record into the open batch of its log, or into a new one. */
-  #place(log: PartitionLog, record: number, keyLength: number, valueLength: number): void {
+  #place(log: PartitionLog, record: number, bodyBytes: number): void {
     if (log.groupPlace === NONE) this.#join(log)
     const place = log.groupPlace
     let batch = this.#lastBatch[place] as number
     let bytes = 0
     if (batch !== NONE) {
-      bytes = recordBytes(this.#batchRecords[batch] as number, keyLength, valueLength)
-      const isFull = (this.#batchBytes[batch] as number) + bytes > limits.batchBytesTarget
-      if (isFull || log.mustRoll(bytes)) batch = NONE
+      bytes = recordBytes(this.#batchRecords[batch] as number, bodyBytes)
+      if ((this.#batchBytes[batch] as number) + bytes > limits.batchBytesTarget || log.mustRoll(bytes)) batch = NONE
     }
     if (batch === NONE) {
-      bytes = recordBytes(0, keyLength, valueLength)
+      bytes = recordBytes(0, bodyBytes)
       batch = this.#openBatch(log, place, bytes)
       bytes += BATCH_HEADER_BYTES
     }
@@ -249,8 +259,7 @@ export class GroupEncoder {
       log.capture(this.#states, i * STAGED_NUMBERS, this.receiveMs)
       log.groupPlace = NONE
     }
-    this.#sources.length = 0
-    this.#views.length = 0
+    this.#sources.clear()
   }
 
   /** Completes the encoded group: what its header says is known only when it is about to be written. */
@@ -308,12 +317,16 @@ export class GroupEncoder {
   }
 
   #encodeBatch(batch: number, target: Buffer, at: number): number {
+    const { buffers } = this.#sources
     let position = at + BATCH_HEADER_BYTES
     let record = this.#batchHead[batch] as number
     let delta = 0
     while (record !== NONE) {
-      const source = this.#sources[this.#recordSource[record] as number] as Buffer
-      position = writeRecord(target, position, delta++, source, this.#recordAt[record] as number)
+      const source = buffers[this.#recordSource[record] as number] as Buffer
+      const sourceAt = this.#recordAt[record] as number
+      if (((this.#recordFlags[record] as number) & HAS_HEADERS) === 0)
+        position = writeRecord(target, position, delta++, source, sourceAt)
+      else position = writeRecordWithHeaders(target, position, delta++, source, sourceAt)
       record = this.#recordNext[record] as number
     }
     return position
@@ -343,7 +356,7 @@ export class GroupEncoder {
       view.setUint32(position, this.#recordPartition[record] as number)
       view.setUint32(position + 4, high)
       view.setUint32(position + 8, offset - high * TWO_32)
-      view.setUint8(position + 12, this.#recordIsDuplicate[record] as number)
+      view.setUint8(position + 12, (this.#recordFlags[record] as number) & IS_DUPLICATE)
       position += RESULT_BYTES
     }
     return position
@@ -356,8 +369,7 @@ export class GroupEncoder {
       for (let i = 0; i < this.#logs.length; i++) (this.#logs[i] as PartitionLog).groupPlace = NONE
     this.receiveMs = NONE
     this.#logs.length = 0
-    this.#sources.length = 0
-    this.#views.length = 0
+    this.#sources.clear()
     this.recordCount = 0
     this.batchCount = 0
     this.#runCount = 0
@@ -367,14 +379,6 @@ export class GroupEncoder {
     this.#producers.reset()
   }
 
-  #sourceIndex(source: Buffer): number {
-    const last = this.#sources.length - 1
-    if (last >= 0 && this.#sources[last] === source) return last
-    this.#sources.push(source)
-    this.#views.push(new DataView(source.buffer, source.byteOffset, source.length))
-    return last + 1
-  }
-
   #growRecords(needed: number): void {
     const capacity = Math.max(needed, this.#recordAt.length * 2)
     this.#recordSource = grownUint16(this.#recordSource, capacity)
@@ -382,7 +386,7 @@ export class GroupEncoder {
     this.#recordNext = grownInt32(this.#recordNext, capacity)
     this.#recordPartition = grownUint32(this.#recordPartition, capacity)
     this.#recordOffset = grownFloat64(this.#recordOffset, capacity)
-    this.#recordIsDuplicate = grownUint8(this.#recordIsDuplicate, capacity)
+    this.#recordFlags = grownUint8(this.#recordFlags, capacity)
   }
 
   #growBatches(): void {

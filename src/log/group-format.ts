@@ -173,6 +173,14 @@ export function groupBytes(directoryBytes: number, bodyBytes: number): number {
   return blockAligned(used)
 }
 
+/** What the journal tells the encoder about the group it makes, when it is about to be written. */
+export interface GroupPlace {
+  readonly number: number
+  readonly lastSynced: number
+  readonly slotSequence: number
+  readonly seed: number
+}
+
 /**
  * Completes a group whose directory and bodies stand at target[at + 64…): zeros, trailer, header.
  * @param seed saltSeed of the slot.

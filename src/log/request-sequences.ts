@@ -8,6 +8,7 @@
 import type { ErrorCode, ErrorDetails } from '../model/errors.ts'
 import { limits } from '../model/limits.ts'
 import { CHECK_RUN_BYTES } from '../wire/shard/messages.ts'
+import { NO_HEADERS_BYTES, RECORD_TAIL_BYTES, headerPayloadBytes } from '../wire/produce/ring-layout.ts'
 import type { TopicLogs } from './log-table.ts'
 import {
   judgeSequence,
@@ -16,6 +17,7 @@ import {
   type ProducerSequences,
   type SequenceVerdict
 } from './producer-sequences.ts'
+import type { RingRecords } from './ring-records.ts'
 
 /** In `offsets`: the record is new. */
 export const NEW_RECORD = -1
@@ -44,15 +46,15 @@ export class RequestSequences {
   offsets = new Float64Array(1024)
   /** Duplicates among them. */
   duplicateCount = 0
-  /** Their key and value bytes. */
+  /** Their key, value and header bytes. */
   duplicateBytes = 0
   readonly #cursors = new Map<number, Cursor>()
   #topic: TopicLogs | null = null
   #lastPartition = -1
   #lastCursor: Cursor | null = null
 
-  /** Judges `count` records in ring layout from source[at…]. @returns null if all of them may be taken. */
-  check(topic: TopicLogs, producer: number, source: Buffer, at: number, count: number): SequenceFault | null {
+  /** Judges the records of a request. @returns null if all of them may be taken. */
+  check(topic: TopicLogs, producer: number, { source, at, count, hasHeaders }: RingRecords): SequenceFault | null {
     this.#begin(topic, producer)
     if (this.offsets.length < count) this.offsets = new Float64Array(Math.max(count, 2 * this.offsets.length))
     let position = at
@@ -63,6 +65,8 @@ export class RequestSequences {
       const partition = source.readUInt32BE(tail)
       const high = source.readInt32BE(tail + 4)
       const low = source.readUInt32BE(tail + 8)
+      const headersAt = tail + RECORD_TAIL_BYTES
+      const headersLength = hasHeaders ? source.readUInt32BE(headersAt) : NO_HEADERS_BYTES
       const cursor = this.#cursorOf(partition, high, low)
       const relative = relativeSequence(high, low, cursor.originHigh, cursor.originLow)
       const verdict = judge(cursor, relative)
@@ -72,9 +76,9 @@ export class RequestSequences {
       } else {
         this.offsets[i] = cursor.known.offsetOf(relative)
         this.duplicateCount++
-        this.duplicateBytes += tail - position - LENGTHS_BYTES
+        this.duplicateBytes += tail - position - LENGTHS_BYTES + headerPayloadBytes(headersLength)
       }
-      position = tail + 12
+      position = hasHeaders ? headersAt + 4 + headersLength : headersAt
     }
     return null
   }

@@ -51,7 +51,7 @@ export const errorTable = {
     107,
     400,
     'bad request',
-    'record {index} has {size} bytes of key and value: over the limit of {limit} (--max-record-bytes); nothing was written',
+    'record {index} has {size} bytes of {parts}: over the limit of {limit} (--max-record-bytes); nothing was written',
     { kafka: 10 }
   ),
   RECORDS_TOO_MANY: spec(

@@ -17,6 +17,7 @@ import { readHistograms, type ShardHistograms } from '../wire/shard/histograms.t
 import {
   OFFSETS_BYTES,
   OVERSIZED_BYTES,
+  PRODUCE_HAS_HEADERS,
   PRODUCE_HEADER_BYTES,
   READ_BYTES,
   READ_FROM_START,
@@ -64,6 +65,8 @@ export interface ProduceFrame {
 /** What stands before the records of a PRODUCE, or before the runs of a CHECK. */
 export interface ProduceHead {
   readonly isCheck: boolean
+  /** Of records: their ring layout has headers. */
+  readonly hasHeaders: boolean
   readonly firstHandle: number
   /** Records or runs, and their bytes. */
   readonly count: number
@@ -197,7 +200,8 @@ export class ShardLink {
     const id = this.pending.add(request)
     // A check writes nothing: after a death it is known that nothing was written.
     request.endPosition = head.isCheck ? -1 : this.requests.position()
-    buffer.writeUInt32BE((head.isCheck ? requestTypes.check : requestTypes.produce) << 24, at)
+    const type = head.isCheck ? requestTypes.check : requestTypes.produce
+    buffer.writeUInt32BE((type << 24) | (head.hasHeaders ? PRODUCE_HAS_HEADERS << 16 : 0), at)
     buffer.writeUInt32BE(id, at + 4)
     buffer.writeUInt32BE(head.firstHandle, at + 8)
     buffer.writeUInt32BE(head.count, at + 12)

@@ -9,9 +9,13 @@ import { readOutcomes, type LogReader } from '../../src/log/log-reader.ts'
 import type { PartitionLog } from '../../src/log/partition-log.ts'
 import { RequestSequences } from '../../src/log/request-sequences.ts'
 import { ShardLog, type ShardLogOptions } from '../../src/log/shard-log.ts'
+import type { RingRecords } from '../../src/log/ring-records.ts'
 import { RESULT_BYTES } from '../../src/model/requests.ts'
 import { RecordCursor, batchStatus } from '../../src/wire/batch/view.ts'
 import { diceOf } from './log-random.ts'
+
+/** Names and values, in order. */
+export type TestHeaders = readonly (readonly [string, Buffer | null])[]
 
 export interface TestRecord {
   readonly partition: number
@@ -20,6 +24,8 @@ export interface TestRecord {
   readonly value: Buffer
   /** Absent: none. */
   readonly sequence?: bigint
+  /** Absent: none. */
+  readonly headers?: TestHeaders
 }
 
 /** One produce request: all records go to partitions of one topic. */
@@ -71,10 +77,16 @@ export function textRecord(partition: number, key: string | null, value: string)
   return { partition, key: key === null ? null : Buffer.from(key), value: Buffer.from(value) }
 }
 
-/** Records in the ring layout of model/requests.ts. */
+/** Whether the ring layout of these records has headers. */
+export function haveHeaders(records: readonly TestRecord[]): boolean {
+  return records.some(({ headers }) => headers !== undefined)
+}
+
+/** Records in the ring layout of model/requests.ts: with headers, if any of them has some. */
 export function ringLayout(records: readonly TestRecord[]): Buffer {
+  const hasHeaders = haveHeaders(records)
   return Buffer.concat(
-    records.map(({ partition, key, value, sequence }) => {
+    records.flatMap(({ partition, key, value, sequence, headers = [] }) => {
       const keyBytes = key?.length ?? 0
       const bytes = Buffer.alloc(20 + keyBytes + value.length)
       bytes.writeInt32BE(key === null ? -1 : keyBytes, 0)
@@ -83,9 +95,34 @@ export function ringLayout(records: readonly TestRecord[]): Buffer {
       value.copy(bytes, 8 + keyBytes)
       bytes.writeUInt32BE(partition, 8 + keyBytes + value.length)
       bytes.writeBigInt64BE(sequence ?? -(2n ** 63n), 12 + keyBytes + value.length)
-      return bytes
+      return hasHeaders ? [bytes, headersLayout(headers)] : [bytes]
     })
   )
+}
+
+/** Length, and headers as a record of a batch has them. */
+function headersLayout(headers: TestHeaders): Buffer {
+  const parts = headers.flatMap(([name, value]) => {
+    const text = Buffer.from(name)
+    return [zigzag(text.length), text, zigzag(value?.length ?? -1), value ?? Buffer.alloc(0)]
+  })
+  const block = Buffer.concat([zigzag(headers.length), ...parts])
+  const length = Buffer.alloc(4)
+  length.writeUInt32BE(block.length)
+  return Buffer.concat([length, block])
+}
+
+function zigzag(value: number): Buffer {
+  const bytes: number[] = []
+  let rest = value < 0 ? -2 * value - 1 : 2 * value
+  for (; rest >= 0x80; rest = Math.floor(rest / 0x80)) bytes.push((rest % 0x80) + 0x80)
+  return Buffer.from([...bytes, rest])
+}
+
+/** Records where a shard finds them. */
+export function ringRecords(records: readonly TestRecord[]): RingRecords {
+  const source = ringLayout(records)
+  return { source, at: 0, end: source.length, count: records.length, hasHeaders: haveHeaders(records) }
 }
 
 /** Gathers requests as one group; those of a producer are checked first, as a shard does. @throws BrokerError SEQUENCE_GAP, SEQUENCE_TOO_LOW @returns for each request the index of its first record. */
@@ -93,12 +130,12 @@ export function gather(log: ShardLog, requests: readonly TestRequest[]): number[
   return requests.map(({ firstHandle, records, producer }) => {
     const topic = log.table.topic(firstHandle)
     if (topic === undefined) throw new RangeError(`no topic with first handle ${firstHandle} is open`)
-    const source = ringLayout(records)
-    if (producer === undefined) return log.encoder.gather(topic, source, 0, records.length)
+    const ring = ringRecords(records)
+    if (producer === undefined) return log.encoder.gather(topic, ring)
     const sequences = new RequestSequences()
-    const fault = sequences.check(topic, producer, source, 0, records.length)
+    const fault = sequences.check(topic, producer, ring)
     if (fault !== null) throw new BrokerError(fault.code, fault.details)
-    return log.encoder.gather(topic, source, 0, records.length, sequences)
+    return log.encoder.gather(topic, ring, sequences)
   })
 }
 
@@ -137,6 +174,8 @@ export interface ReadRecord {
   readonly value: Buffer
   readonly timestampMs: number
   readonly leaderEpoch: number
+  /** Absent: none. */
+  readonly headers?: TestHeaders
 }
 
 export interface DamagedRange {
@@ -180,11 +219,34 @@ export function recordsOfBatch(reader: LogReader, offset: number): ReadRecord[] 
         cursor.keyLength < 0 ? null : Buffer.from(bytes.subarray(cursor.keyStart, cursor.keyStart + cursor.keyLength)),
       value: Buffer.from(bytes.subarray(cursor.valueStart, cursor.valueStart + Math.max(0, cursor.valueLength))),
       timestampMs: view.baseTimestampMs + cursor.timestampDeltaMs,
-      leaderEpoch: view.leaderEpoch
+      leaderEpoch: view.leaderEpoch,
+      ...(cursor.headerCount === 0 ? {} : { headers: headersOf(bytes, cursor) })
     })
   }
   if (cursor.status !== batchStatus.ok) throw new Error(`a served batch cannot be walked: status ${cursor.status}`)
   return records
+}
+
+/** The headers of the record that the cursor stands on, decoded plainly. */
+function headersOf(bytes: Uint8Array, { headersStart, headersEnd, headerCount }: RecordCursor): TestHeaders {
+  let at = headersStart
+  const length = (): number => {
+    let zigzag = 0
+    for (let unit = 1; ; unit *= 0x80) {
+      const byte = bytes[at++] ?? 0
+      zigzag += (byte & 0x7f) * unit
+      if (byte < 0x80) return zigzag % 2 === 0 ? zigzag / 2 : -(zigzag + 1) / 2
+    }
+  }
+  const part = (): Buffer | null => {
+    const size = length()
+    if (size < 0) return null
+    at += size
+    return Buffer.from(bytes.subarray(at - size, at))
+  }
+  const headers = Array.from({ length: headerCount }, () => [String(part()), part()] as const)
+  if (at !== headersEnd) throw new Error('headers do not end where their record ends')
+  return headers
 }
 
 /** The log of a partition of an open topic. */

@@ -17,6 +17,7 @@ import { write64 } from '../../src/wire/primitives/u64.ts'
 import { createCounters } from '../../src/wire/shard/counters.ts'
 import {
   ANSWER_BODY_AT,
+  PRODUCE_HAS_HEADERS,
   PRODUCE_HEADER_BYTES,
   READ_BYTES,
   UNWATCH_BYTES,
@@ -35,7 +36,7 @@ import { ReplyWriter } from '../../workers/shard/reply-writer.ts'
 import { Settling } from '../../workers/shard/settling.ts'
 import { WatchTable } from '../../workers/shard/watch-table.ts'
 import { atEnd } from './clean-up.ts'
-import { openLog, ringLayout, type TestRecord } from './log-harness.ts'
+import { haveHeaders, openLog, ringLayout, type TestRecord } from './log-harness.ts'
 
 const RING_BYTES = 16 * 1024 * 1024
 /** Nothing is due by itself. */
@@ -138,6 +139,7 @@ export class ShardStage {
     const body = ringLayout(records)
     const message = Buffer.alloc(PRODUCE_HEADER_BYTES + body.length)
     message[0] = requestTypes.produce
+    message[1] = haveHeaders(records) ? PRODUCE_HAS_HEADERS : 0
     message.writeUInt32BE(id, 4)
     message.writeUInt32BE(firstHandle, 8)
     message.writeUInt32BE(records.length, 12)

@@ -26,6 +26,7 @@ import type { RingConsumer } from '../../src/ring/spsc-ring.ts'
 import { counterIndex } from '../../src/wire/shard/counters.ts'
 import { readU64 } from '../../src/wire/primitives/u64.ts'
 import {
+  PRODUCE_HAS_HEADERS,
   PRODUCE_HEADER_BYTES,
   REPLY_HEADER_BYTES,
   REPLY_LAST,
@@ -166,13 +167,14 @@ export class ProduceGroup {
       else this.#refuseSequence(requestId, fault)
       return
     }
-    if (producer === 0)
-      this.#requests.add(requestId, log.encoder.gather(topic, source, body, count), count, noDuplicates)
+    const hasHeaders = ((source[at + 1] as number) & PRODUCE_HAS_HEADERS) !== 0
+    const records = { source, at: body, end: body + source.readUInt32BE(at + 16), count, hasHeaders }
+    if (producer === 0) this.#requests.add(requestId, log.encoder.gather(topic, records), count, noDuplicates)
     else {
       // All of it is checked before any of it is staged.
-      const fault = this.#sequences.check(topic, producer, source, body, count)
+      const fault = this.#sequences.check(topic, producer, records)
       if (fault !== null) return this.#refuseSequence(requestId, fault)
-      const first = log.encoder.gather(topic, source, body, count, this.#sequences)
+      const first = log.encoder.gather(topic, records, this.#sequences)
       this.#requests.add(requestId, first, count, this.#sequences)
     }
     // The writer may be done meanwhile: what it wrote need not wait for the rest of this group.

@@ -11,6 +11,7 @@ import { copyBytes } from '../../base/copy.ts'
 import { crc32c } from '../../base/crc32c.ts'
 import { readI32, write64, writeU16, writeU32 } from '../primitives/u64.ts'
 import { varintBytes, writeVarint } from '../primitives/varint.ts'
+import { HEADERS_LENGTH_BYTES, RECORD_TAIL_BYTES } from '../produce/ring-layout.ts'
 import {
   ATTRIBUTES_AT,
   BASE_OFFSET_AT,
@@ -32,27 +33,32 @@ import {
 
 export { BATCH_HEADER_BYTES } from './layout.ts'
 
-/** Body of a record: attributes, timestamp delta 0 and header count 0 (a byte each), offset delta, key, value. */
-function bodyBytes(offsetDelta: number, keyLength: number, valueLength: number): number {
-  let bytes = 3 + varintBytes(offsetDelta)
+/**
+ * Body of a record but for its offset delta: attributes and timestamp delta 0 (a byte each), key, value, headers.
+ *
+ * @param keyLength −1: no key. 0 is an empty key, which is a key.
+ * @param valueLength 0 is stored as null: over HTTP and ES01 an empty value is a tombstone.
+ * @param headersLength of the headers with their count; 1: none, the count 0.
+ */
+export function recordBodyBytes(keyLength: number, valueLength: number, headersLength: number): number {
+  let bytes = 2 + headersLength
   bytes += keyLength < 0 ? 1 : varintBytes(keyLength) + keyLength
   bytes += valueLength === 0 ? 1 : varintBytes(valueLength) + valueLength
   return bytes
 }
 
 /**
- * Bytes of one record as writeRecord writes it.
+ * Bytes of one record as writeRecord or writeRecordWithHeaders writes it.
  *
- * @param keyLength −1: no key. 0 is an empty key, which is a key.
- * @param valueLength 0 is stored as null: over HTTP and ES01 an empty value is a tombstone.
+ * @param bodyBytes as of recordBodyBytes.
  */
-export function recordBytes(offsetDelta: number, keyLength: number, valueLength: number): number {
-  const body = bodyBytes(offsetDelta, keyLength, valueLength)
+export function recordBytes(offsetDelta: number, bodyBytes: number): number {
+  const body = bodyBytes + varintBytes(offsetDelta)
   return varintBytes(body) + body
 }
 
 /**
- * Writes one record at target[at…].
+ * Writes one record without headers at target[at…].
  *
  * @param offsetDelta offset of the record less the batch's base offset.
  * @param source bytes with the record in ring layout, its key_len at source[sourceAt]; borrowed until return.
@@ -64,20 +70,49 @@ export function writeRecord(target: Buffer, at: number, offsetDelta: number, sou
   const valueLengthAt = keyLength > 0 ? keyAt + keyLength : keyAt
   const valueLength = readI32(source, valueLengthAt)
   assert(keyLength >= -1 && valueLength >= 0, 'a ring record has lengths from 0, or −1 for no key')
-  let to = writeVarint(target, at, bodyBytes(offsetDelta, keyLength, valueLength))
-  target[to] = 0
-  target[to + 1] = 0
-  to = writeVarint(target, to + 2, offsetDelta)
-  to = writeVarint(target, to, keyLength)
-  if (keyLength > 0) to = copyBytes(source, keyAt, valueLengthAt, target, to)
-  if (valueLength > 0) {
-    to = writeVarint(target, to, valueLength)
-    to = copyBytes(source, valueLengthAt + 4, valueLengthAt + 4 + valueLength, target, to)
-  } else {
-    to = writeVarint(target, to, -1)
-  }
+  const bodyBytes = recordBodyBytes(keyLength, valueLength, 1)
+  let to = writeStart(target, at, offsetDelta, bodyBytes)
+  to = writePart(target, to, keyLength, source, keyAt)
+  to = writePart(target, to, valueLength === 0 ? -1 : valueLength, source, valueLengthAt + 4)
   target[to] = 0
   return to + 1
+}
+
+/** The same with the headers that follow the record in ring layout: copied as they are. */
+export function writeRecordWithHeaders(
+  target: Buffer,
+  at: number,
+  offsetDelta: number,
+  source: Buffer,
+  sourceAt: number
+): number {
+  const keyLength = readI32(source, sourceAt)
+  const keyAt = sourceAt + 4
+  const valueLengthAt = keyLength > 0 ? keyAt + keyLength : keyAt
+  const valueLength = readI32(source, valueLengthAt)
+  const headersAt = valueLengthAt + 4 + valueLength + RECORD_TAIL_BYTES + HEADERS_LENGTH_BYTES
+  const headersLength = readI32(source, headersAt - HEADERS_LENGTH_BYTES)
+  assert(keyLength >= -1 && valueLength >= 0, 'a ring record has lengths from 0, or −1 for no key')
+  assert(headersLength > 0, 'headers have a count at least')
+  const bodyBytes = recordBodyBytes(keyLength, valueLength, headersLength)
+  let to = writeStart(target, at, offsetDelta, bodyBytes)
+  to = writePart(target, to, keyLength, source, keyAt)
+  to = writePart(target, to, valueLength === 0 ? -1 : valueLength, source, valueLengthAt + 4)
+  return copyBytes(source, headersAt, headersAt + headersLength, target, to)
+}
+
+/** Length, attributes, timestamp delta, offset delta. */
+function writeStart(target: Buffer, at: number, offsetDelta: number, bodyBytes: number): number {
+  const to = writeVarint(target, at, bodyBytes + varintBytes(offsetDelta))
+  target[to] = 0
+  target[to + 1] = 0
+  return writeVarint(target, to + 2, offsetDelta)
+}
+
+/** A key or a value behind its length. @param length −1: null. */
+function writePart(target: Buffer, at: number, length: number, source: Buffer, sourceAt: number): number {
+  const to = writeVarint(target, at, length)
+  return length > 0 ? copyBytes(source, sourceAt, sourceAt + length, target, to) : to
 }
 
 /** What the header of a batch says beside its length and its checksum. */

@@ -8,7 +8,7 @@ import { assert } from '../../base/assert.ts'
 import { RESULT_BYTES } from '../../model/requests.ts'
 import { readU32, readU64Exact, writeU16, writeU32 } from './bytes.ts'
 import { FRAME_HEADER_BYTES, opcodes, writeFrameHeader } from './frame.ts'
-import { RECORD_FIXED_BYTES } from './produce-request.ts'
+import { RECORD_FIXED_BYTES } from '../produce/ring-layout.ts'
 
 /** Bytes of the count at the head of an answer. */
 export const PRODUCED_HEADER_BYTES = 4

@@ -13,14 +13,10 @@ import { copyBytes } from '../../base/copy.ts'
 import { fnv1a64Modulo } from '../../base/hash.ts'
 import { limits } from '../../model/limits.ts'
 import type { RecordSource } from '../../model/requests.ts'
+import { RECORD_FIXED_BYTES, RECORD_TAIL_BYTES, SEQUENCE_BYTES } from '../produce/ring-layout.ts'
 import { readI32, readU16, readU32, writeU32 } from './bytes.ts'
 import { NameReader } from './names.ts'
 
-/** What a record costs beside key and value, here and in a ring: key_len, value_len, partition, sequence. */
-export const RECORD_FIXED_BYTES = 20
-/** Bytes of partition and sequence at the end of a record. */
-const RECORD_TAIL_BYTES = 12
-const SEQUENCE_BYTES = 8
 /** Records whose places are kept. One more than may be produced; beyond it they are only counted. */
 const STORED_RECORDS_MAX = limits.requestRecordsMax + 1
 /** What a decoder holds between two requests. */

@@ -17,7 +17,7 @@ import { limits } from '../../model/limits.ts'
 import type { RecordSource } from '../../model/requests.ts'
 import { writeU32 } from '../primitives/u64.ts'
 import { EXACT_DIGITS, JsonCursor, jsonKinds } from './json-cursor.ts'
-import { RECORD_FIXED_BYTES } from '../es01/produce-request.ts'
+import { RECORD_FIXED_BYTES } from '../produce/ring-layout.ts'
 import type { JsonKind } from './json-cursor.ts'
 import { decodeJsonString, jsonText } from './json-string.ts'
 

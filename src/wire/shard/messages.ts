@@ -12,7 +12,7 @@ import type { SettleFailure, SettleReport, SettleWish } from './settle.ts'
 /**
  * Requests ring.
  *
- *   PRODUCE   0 u8 type=1 · 1 u8 0 · 2 u16 0 · 4 u32 request id · 8 u32 first handle of the topic
+ *   PRODUCE   0 u8 type=1 · 1 u8 flags (1: records have headers) · 2 u16 0 · 4 u32 request id · 8 u32 first handle of the topic
  *             12 u32 record count · 16 u32 bytes of records · 20 u64 producer number, 0 none · 28 records
  *   CHECK     the same with type=5 and, for records, runs of 16 bytes: partition u32 · count u32 · first sequence i64.
  *             Answered by CHECKED, or FAILED as the PRODUCE of such records would be; stages nothing
@@ -47,6 +47,8 @@ export const requestTypes = {
   unwatch: 10
 } as const
 export const PRODUCE_HEADER_BYTES = 28
+/** Flag of a PRODUCE. */
+export const PRODUCE_HAS_HEADERS = 1
 export const CHECK_RUN_BYTES = 16
 export const OVERSIZED_BYTES = 12
 export const READ_BYTES = 32
@@ -60,7 +62,7 @@ export const ALL_PARTITIONS = 0xffff_ffff
 /**
  * Replies ring. All begin with: 0 u8 type · 1 u8 flags (1 = last of its request) · 2 u16 0 · 4 u32 request id
  *
- *   PRODUCED   8 u32 duplicates among them · 12 u32 key and value bytes of those
+ *   PRODUCED   8 u32 duplicates among them · 12 u32 key, value and header bytes of those
  *              16 u32 count · 20 results, RESULT_BYTES each (the payload of an ES01 0x81 frame starts at 16)
  *   FAILED     8 u16 error number · 10 u8 written (0 no, 1 yes, 2 unknown) · 11 u8 0 · 12 details, msgpack
  *   READ_CHUNK 8 u32 bytes of the whole answer · 12 u32 its records · 16 u32 their key and value bytes · 20 bytes

@@ -15,6 +15,7 @@ import {
   partitionOf,
   readBack,
   textRecord,
+  type TestHeaders,
   type TestRecord,
   type TestRequest
 } from '../../support/log-harness.ts'
@@ -28,7 +29,7 @@ const decodeBatch: (decoder: object) => Promise<{
   firstOffset: string
   partitionLeaderEpoch: number
   producerId: string
-  records: { key: Buffer | null; value: Buffer | null; offset: string }[]
+  records: { key: Buffer | null; value: Buffer | null; offset: string; headers: object }[]
 }> = require('kafkajs/src/protocol/recordBatch/v0/decoder.js')
 
 const topics = [
@@ -40,6 +41,7 @@ const topics = [
 interface Stored {
   readonly key: Buffer | null
   readonly value: Buffer
+  readonly headers: TestHeaders
 }
 
 function start(disk: SimulatedDisk, options = {}): ShardLog {
@@ -53,20 +55,41 @@ function drawRecord(dice: Dice, partition: number): TestRecord {
   return { partition, key, value: dice.bytes(dice.below(dice.pick([1, 50, 300, 4000]))) }
 }
 
+/** Some with none, an empty list, equal names, values that are null. */
+function drawHeaders(dice: Dice): Pick<TestRecord, 'headers'> {
+  if (dice.chance(0.4)) return {}
+  const draw = (): readonly [string, Buffer | null] => [
+    dice.pick(['trace', 'ü', 'n'.repeat(64)]),
+    dice.chance(0.2) ? null : dice.bytes(dice.pick([0, 1, 63, 64, 500]))
+  ]
+  return { headers: Array.from({ length: dice.pick([0, 1, 2, 70]) }, draw) }
+}
+
+/** Headers as kafkajs has them: values by name, several of one name in an array. */
+function byName(headers: TestHeaders): Map<string, unknown[]> {
+  const values = new Map<string, unknown[]>()
+  for (const [name, value] of headers) values.set(name, [...(values.get(name) ?? []), value])
+  return values
+}
+
 /** Appends random groups. @returns by handle what each offset holds, as plain arrays know it. */
 function appendRandom(log: ShardLog, dice: Dice, groups: number): Map<number, Stored[]> {
   const model = new Map<number, Stored[]>()
   for (let i = 0; i < groups; i++) {
     const requests: TestRequest[] = Array.from({ length: 1 + dice.below(4) }, () => {
       const { firstHandle, partitionCount } = dice.pick(topics)
-      const records = Array.from({ length: 1 + dice.below(40) }, () => drawRecord(dice, dice.below(partitionCount)))
+      const hasHeaders = dice.chance(0.3)
+      const records = Array.from({ length: 1 + dice.below(40) }, () => ({
+        ...drawRecord(dice, dice.below(partitionCount)),
+        ...(hasHeaders ? drawHeaders(dice) : {})
+      }))
       return { firstHandle, records }
     })
     const expected = requests.flatMap(({ firstHandle, records }) =>
-      records.map(({ partition, key, value }) => {
+      records.map(({ partition, key, value, headers = [] }) => {
         const stored = model.get(firstHandle + partition) ?? []
         model.set(firstHandle + partition, stored)
-        return stored.push({ key, value }) - 1
+        return stored.push({ key, value, headers }) - 1
       })
     )
     assert.deepEqual(append(log, ...requests), expected, 'each record gets the next offset of its partition')
@@ -98,19 +121,37 @@ describe('random requests', () => {
     const model = appendRandom(start(disk), diceOf(seed), 40)
     const entries = entriesOf(disk)
     for (const [handle, expected] of model) {
-      const decoded: Stored[] = []
+      const decoded: (Omit<Stored, 'headers'> & { readonly headers: Map<string, unknown[]> })[] = []
       for (const batch of (entries.get(handle) ?? []).flatMap(entry => batchesOf(entry.run))) {
         // The decoder is handed what follows base offset and length, as in a fetch answer.
         const result = await decodeBatch(new Decoder(batch))
         assert.equal(Number(result.firstOffset), decoded.length, message)
         assert.equal(result.producerId, '-1')
-        for (const { key, value, offset } of result.records) {
+        for (const { key, value, offset, headers } of result.records) {
           assert.equal(Number(offset), decoded.length, message)
-          decoded.push({ key, value: value ?? Buffer.alloc(0) })
+          const values = Object.entries(headers).map(([name, found]) => [name, [found].flat()] as const)
+          decoded.push({ key, value: value ?? Buffer.alloc(0), headers: new Map(values) })
         }
       }
-      assert.deepEqual(decoded, expected, `handle ${handle}; ${message}`)
+      const plain = expected.map(({ key, value, headers }) => ({ key, value, headers: byName(headers) }))
+      assert.deepEqual(decoded, plain, `handle ${handle}; ${message}`)
     }
+  })
+
+  it('keep their headers, in order, through a start that recovers them', () => {
+    const disk = new SimulatedDisk()
+    const model = appendRandom(start(disk), diceOf(seed), 40)
+    const log = start(disk.killProcess())
+    let withHeaders = 0
+    for (const { firstHandle, partitionCount } of topics) {
+      for (let partition = 0; partition < partitionCount; partition++) {
+        const read = readBack(log, partitionOf(log, firstHandle, partition)).records
+        const stored = read.map(({ key, value, headers = [] }) => ({ key, value, headers }))
+        assert.deepEqual(stored, model.get(firstHandle + partition) ?? [], message)
+        withHeaders += stored.filter(({ headers }) => headers.length > 0).length
+      }
+    }
+    assert.ok(withHeaders > 50, `only ${withHeaders} records had headers; ${message}`)
   })
 
   it('lie in their group sorted by partition, with directory entries that tell the truth', () => {
@@ -189,6 +230,16 @@ describe('random requests', () => {
 })
 
 describe('one request', () => {
+  it('counts its headers as payload, and a record without any as before', () => {
+    const log = start(new SimulatedDisk())
+    const [plain, other] = [textRecord(0, 'key', 'value'), textRecord(1, null, 'v')]
+    gather(log, [{ firstHandle: 1, records: [plain, other] }])
+    assert.equal(log.encoder.payloadBytes, 9)
+    // A count, a length, "n", a length, "abc".
+    gather(log, [{ firstHandle: 1, records: [{ ...plain, headers: [['n', Buffer.from('abc')]] }, other] }])
+    assert.equal(log.encoder.payloadBytes, 9 + 9 + 7)
+  })
+
   it('keeps null keys, empty keys and empty values apart', () => {
     const log = start(new SimulatedDisk())
     const records = [textRecord(0, null, 'v'), textRecord(0, '', 'v'), textRecord(0, 'k', ''), textRecord(0, null, '')]

@@ -15,7 +15,7 @@ import {
   gatheredResults,
   openLog,
   partitionOf,
-  ringLayout,
+  ringRecords,
   textRecord,
   type TestRequest
 } from '../../support/log-harness.ts'
@@ -126,9 +126,9 @@ describe('a log with producers', () => {
     assert.ok(logs !== undefined)
     const sequences = new RequestSequences()
     for (const { producer = 0, records } of [from(1, [5], [6], [7], [8], [9], [10]), from(2, [0]), from(1, [11])]) {
-      const source = ringLayout(records)
-      assert.equal(sequences.check(logs, producer, source, 0, records.length), null)
-      encoder.gather(logs, source, 0, records.length, sequences)
+      const ring = ringRecords(records)
+      assert.equal(sequences.check(logs, producer, ring), null)
+      encoder.gather(logs, ring, sequences)
     }
     const bytes = Buffer.alloc(encoder.totalBytes)
     encoder.encode(bytes, 0, 1, 0)

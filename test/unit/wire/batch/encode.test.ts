@@ -6,6 +6,7 @@ import { copied } from '../../../../src/base/copy.ts'
 import {
   BATCH_HEADER_BYTES,
   placeBatch,
+  recordBodyBytes,
   recordBytes,
   sealBatch,
   writeRecord
@@ -148,7 +149,7 @@ describe('a batch made by the broker', () => {
         const record = { key: keyLength < 0 ? null : Buffer.alloc(keyLength, 1), value: Buffer.alloc(valueLength, 2) }
         const source = ringBytesOf(record)
         for (const delta of valueLength < 10_000 ? deltas : [0, 2 ** 27]) {
-          const planned = recordBytes(delta, keyLength, valueLength)
+          const planned = recordBytes(delta, recordBodyBytes(keyLength, valueLength, 1))
           assert.equal(writeRecord(target, 3, delta, source, 0), 3 + planned, `${delta} ${keyLength} ${valueLength}`)
         }
       }
