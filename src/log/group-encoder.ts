@@ -70,7 +70,6 @@ export class GroupEncoder {
   recordCount = 0
   duplicateCount = 0
   readonly #producers = new GroupProducers()
-
   #batchRecords = new Uint32Array(FIRST_BATCHES)
   #batchHead = new Int32Array(FIRST_BATCHES)
   #batchTail = new Int32Array(FIRST_BATCHES)
@@ -79,7 +78,6 @@ export class GroupEncoder {
   #batchBase = new Float64Array(FIRST_BATCHES)
   #batchRolls = new Uint8Array(FIRST_BATCHES)
   batchCount = 0
-
   #firstBatch = new Int32Array(FIRST_BATCHES)
   #lastBatch = new Int32Array(FIRST_BATCHES)
   #runCount = 0

@@ -32,6 +32,7 @@ import {
 import type { ShardRings, ShardStart } from '../wire/shard/start.ts'
 import type { WriterStart } from '../wire/shard/writer.ts'
 import { PendingTable, type PendingRequest, type Question } from './pending.ts'
+import type { ProduceFrame, ProduceHead } from './produce-frame.ts'
 import { failureOf, payloadOf } from './reply-payload.ts'
 
 /** Room for topics at start, jobs, cancels; its frames are a quarter at most. */
@@ -51,28 +52,6 @@ export interface LinkOptions {
   readonly onDoorbell: () => void
   readonly onEvent: (event: ShardEvent) => void
   readonly onExit: (cause: Error | null) => void
-}
-
-/** A produce frame under way: where its bytes go. Filled by the caller, then sealed by the link. */
-export interface ProduceFrame {
-  readonly buffer: Buffer
-  /** Where the records go, in ring layout. */
-  readonly recordsAt: number
-  /** Memory of its own that moves to the shard; null: the frame lies in the ring. */
-  readonly memory: ArrayBuffer | null
-}
-
-/** What stands before the records of a PRODUCE, or before the runs of a CHECK. */
-export interface ProduceHead {
-  readonly isCheck: boolean
-  /** Of records: their ring layout has headers. */
-  readonly hasHeaders: boolean
-  readonly firstHandle: number
-  /** Records or runs, and their bytes. */
-  readonly count: number
-  readonly bytes: number
-  /** Producer number; 0: none. */
-  readonly producer: number
 }
 
 export class ShardLink {
