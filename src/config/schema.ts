@@ -105,7 +105,7 @@ const limit = {
     group: 'Limits',
     kind: bytes({ min: 1, max: 32 * MIB }),
     fallback: 8 * MIB,
-    text: 'Largest record: bytes of key and value together'
+    text: 'Largest record: bytes of key, value and headers together'
   },
   maxFetchBytes: {
     flag: '--max-fetch-bytes',

@@ -65,7 +65,7 @@ export const errorTable = {
     kafka: 10
   }),
   BODY_NOT_JSON: spec(110, 400, 'bad request', 'the request body is not valid JSON: {problem}', { kafka: 42 }),
-  MEDIA_TYPE: spec(111, 415, 'bad request', "content type '{value}' is not supported here: send application/json", {
+  MEDIA_TYPE: spec(111, 415, 'bad request', "content type '{value}' is not supported here: send {accepted}", {
     kafka: 42
   }),
   ROUTE_NOT_FOUND: spec(112, 404, 'not found', 'no route {method} {path}', { kafka: 42 }),
@@ -75,6 +75,9 @@ export const errorTable = {
   PRODUCER_NOT_FOUND: spec(115, 404, 'not found', "no producer id '{producer}'", { kafka: 49 }),
   SEQUENCE_INVALID: spec(116, 400, 'bad request', 'records[{index}].sequence {problem}; nothing was written', {
     kafka: 87
+  }),
+  BODY_NOT_MSGPACK: spec(117, 400, 'bad request', 'the request body is not valid MessagePack: {problem}', {
+    kafka: 42
   }),
 
   DISK_FULL: spec(

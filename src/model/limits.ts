@@ -13,6 +13,9 @@ export const limits = {
   topicsMax: 20_000,
   /** Records of one produce request (spec 4). */
   requestRecordsMax: 100_000,
+  /** Headers of one record, and bytes of the name of one: far above any use, and their bytes count as the record's. */
+  recordHeadersMax: 100,
+  headerNameBytesMax: 1024,
   /** Default and ceiling of max_records and max_bytes of a consume (seed). */
   fetchRecordsDefault: 100,
   fetchBytesDefault: 1024 * 1024,
@@ -132,7 +135,7 @@ export const limits = {
   movedFrameShare: 4,
   /** Copies of produces that wait for their producer id's turn: together one part in this many of requestMemoryBytes, beside it. */
   heldRequestShare: 4,
-  /** Depth of nested values in a JSON body: a bound of time and memory, far above any real document. */
+  /** Depth of nested values in a JSON or MessagePack body: a bound of time and memory, far above any real document. */
   jsonDepthMax: 512,
   /** Bytes of one reply chunk in a reply ring. */
   replyChunkBytes: 256 * 1024,

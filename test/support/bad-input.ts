@@ -80,15 +80,24 @@ export const samples: Readonly<Record<string, Sample>> = {
   },
   'POST /topics/:name/produce': {
     path: '/topics/there/produce',
-    body: { producer_id: 'p', records: [{ key: 'k', value: 'v', partition: 0, sequence: 0 }] },
+    body: {
+      producer_id: 'p',
+      encoding: 'utf8',
+      records: [{ key: 'k', value: 'v', partition: 0, sequence: 0, headers: [['n', 'v']] }]
+    },
     fields: {
       producer_id: { kind: 'text' },
+      encoding: { kind: 'choice' },
       records: { kind: 'array', isRequired: true },
       'records.0': { kind: 'object', isRequired: true },
       'records.0.key': { kind: 'text' },
       'records.0.value': { kind: 'text', isRequired: true },
       'records.0.partition': { kind: 'whole' },
-      'records.0.sequence': { kind: 'whole', isRequired: true }
+      'records.0.sequence': { kind: 'whole', isRequired: true },
+      'records.0.headers': { kind: 'array' },
+      'records.0.headers.0': { kind: 'array', isRequired: true },
+      'records.0.headers.0.0': { kind: 'text', isRequired: true },
+      'records.0.headers.0.1': { kind: 'text' }
     }
   },
   'GET /topics/:name/consume': {

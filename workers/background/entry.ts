@@ -1,6 +1,6 @@
 /**
  * Entry of a background thread: one job at a time, named by its task. It decides nothing and writes only files that
- * nobody reads yet; what it throws is a bug and fails that job alone. Kept between jobs: the tables of the scanner.
+ * nobody reads yet; what it throws is a bug and fails that job alone. Kept between jobs: the tables of the scanners.
  */
 import { assert } from '../../src/base/assert.ts'
 import type {
@@ -12,17 +12,17 @@ import type {
   Task
 } from '../../src/background/jobs.ts'
 import { moved } from '../../src/background/moved.ts'
-import { ProduceScanner } from '../../src/wire/json/produce-scanner.ts'
+import { makeScanners } from '../../src/background/produce-scan.ts'
 import { fetchSegment, removeObjects, sweepCold, tierSegments } from './cold-jobs.ts'
 import { runCompactPartition } from './compact-partition.ts'
 import { readFields } from './read-fields.ts'
 import { scanProduce } from './scan-produce.ts'
 
-const scanner = new ProduceScanner()
+const scanners = makeScanners()
 
 const handlers: JobHandlers<BackgroundJobs & SchemaJobs & MaintenanceJobs & ColdJobs> = {
   scanProduce: value => {
-    const result = scanProduce(scanner, value)
+    const result = scanProduce(scanners[value.form], value)
     return result.kind === 'scanned' && result.memory !== null ? moved(result, [result.memory]) : result
   },
   readFields,

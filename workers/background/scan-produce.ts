@@ -6,10 +6,10 @@ import { freeMemory } from '../../src/base/free-memory.ts'
 import { refusalOf } from '../../src/background/produce-scan.ts'
 import type { ScanProduceResult, ScanProduceValue } from '../../src/background/produce-scan.ts'
 import { packRecords } from '../../src/background/scanned-records.ts'
-import type { ProduceScanner } from '../../src/wire/json/produce-scanner.ts'
+import type { RecordRows } from '../../src/wire/produce/record-rows.ts'
 
-/** Scans a body and decodes its records. @cost one pass over the body, and one copy of each key and value. */
-export function scanProduce(scanner: ProduceScanner, { body, length }: ScanProduceValue): ScanProduceResult {
+/** Scans a body, with the scanner of its form, and decodes its records. @cost one pass over the body, and one copy of each key and value. */
+export function scanProduce(scanner: RecordRows, { body, length }: ScanProduceValue): ScanProduceResult {
   try {
     const refusal = refusalOf(scanner, scanner.scan(Buffer.from(body), 0, length))
     if (refusal !== null) return { kind: 'refused', wire: refusal.spec.wire, details: refusal.details }

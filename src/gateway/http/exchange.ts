@@ -3,6 +3,7 @@
  * It is where a thrown bug stops: guard() turns whatever a route throws into a 500 with an id.
  */
 import type { BackgroundJobs } from '../../background/jobs.ts'
+import type { ProduceScanners } from '../../background/produce-scan.ts'
 import type { BackgroundPool } from '../../background/pool.ts'
 import type { ByteBudget } from '../../base/byte-budget.ts'
 import type { Logger } from '../../base/logger.ts'
@@ -11,7 +12,8 @@ import type { MetricsPage } from '../../model/metrics.ts'
 import { anonymous, type Principal } from '../../model/principal.ts'
 import type { Broker } from '../../model/requests.ts'
 import type { ProduceResultsWriter } from '../../wire/json/produce-results.ts'
-import type { ProduceScanner } from '../../wire/json/produce-scanner.ts'
+import type { PackedResultsWriter } from '../../wire/produce/packed-results.ts'
+import { MSGPACK_TYPE, isMsgpack, mediaTypeOf } from './accept.ts'
 import { bodyTooLarge } from './body.ts'
 import type { BodyLimit } from './body.ts'
 import { isTooLongToDrain } from './engine.ts'
@@ -58,8 +60,9 @@ export interface Services {
   readonly replyMemory: ReplyMemory
   readonly probe: HttpProbe
   /** Shared by all produces that are scanned on this thread: a scan is over, and released, before the next begins. */
-  readonly scanner: ProduceScanner
+  readonly scanners: ProduceScanners
   readonly resultsWriter: ProduceResultsWriter
+  readonly packedResultsWriter: PackedResultsWriter
   /** null: every body is scanned on the main thread. */
   readonly offload: Offload | null
   readonly scanOrder: ScanOrder
@@ -150,12 +153,16 @@ export class Exchange {
     )
   }
 
-  /** Refuses a body that is not JSON by its type, or too large by its announced length. @returns true if it may come. */
-  acceptsBody(limit: BodyLimit): boolean {
+  /**
+   * Refuses a body by its type, or as too large by its announced length.
+   * @param takesMsgpack whether the route takes MessagePack beside JSON. @returns true if it may come.
+   */
+  acceptsBody(limit: BodyLimit, takesMsgpack = false): boolean {
     const { contentType, contentLength } = this.head
-    const mediaType = (contentType.split(';', 1)[0] ?? '').trim().toLowerCase()
-    if (mediaType !== JSON_TYPE) {
-      this.refuseEarly(new BrokerError('MEDIA_TYPE', { value: contentType }))
+    const mediaType = mediaTypeOf(contentType)
+    if (mediaType !== JSON_TYPE && !(takesMsgpack && isMsgpack(mediaType))) {
+      const accepted = takesMsgpack ? `${JSON_TYPE} or ${MSGPACK_TYPE}` : JSON_TYPE
+      this.refuseEarly(new BrokerError('MEDIA_TYPE', { value: contentType, accepted }))
     } else if (contentLength > limit.bytes) {
       this.refuseEarly(bodyTooLarge(limit))
     }

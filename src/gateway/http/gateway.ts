@@ -6,6 +6,7 @@
  *
  * It holds no records: what it keeps of a request is charged to the budgets it was given, and given back with the answer.
  */
+import { makeScanners } from '../../background/produce-scan.ts'
 import type { ByteBudget } from '../../base/byte-budget.ts'
 import { systemClock } from '../../base/clock.ts'
 import type { Clock } from '../../base/clock.ts'
@@ -15,7 +16,7 @@ import { limits } from '../../model/limits.ts'
 import type { MetricsPage } from '../../model/metrics.ts'
 import type { Broker } from '../../model/requests.ts'
 import { ProduceResultsWriter } from '../../wire/json/produce-results.ts'
-import { ProduceScanner } from '../../wire/json/produce-scanner.ts'
+import { PackedResultsWriter } from '../../wire/produce/packed-results.ts'
 import { splitAddress } from '../shared/address.ts'
 import type { Certificates } from '../shared/certificates.ts'
 import { CorsRules } from '../shared/cors.ts'
@@ -132,10 +133,11 @@ function buildServices(options: HttpGatewayOptions, probe: HttpProbe, mayPipelin
     probe,
     scheduleTurn,
     failures: new Failures(logger, probe),
-    scanner: new ProduceScanner(),
+    scanners: makeScanners(),
     offload: options.offload ?? null,
     scanOrder: new ScanOrder(mayPipeline),
     resultsWriter: new ProduceResultsWriter(),
+    packedResultsWriter: new PackedResultsWriter(),
     produceLine: new WaitLine({ whenRoom, onTaken: scheduleTurn }),
     readLine: new ReadLine({
       whenRoom,

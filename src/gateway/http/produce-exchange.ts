@@ -11,17 +11,19 @@
  * client has left. Both ways give the same answers.
  */
 import { refusalOf, scannedBytesMax } from '../../background/produce-scan.ts'
-import type { ScanProduceResult } from '../../background/produce-scan.ts'
+import type { BodyForm, ScanProduceResult } from '../../background/produce-scan.ts'
 import { ScannedRecords } from '../../background/scanned-records.ts'
 import { assert } from '../../base/assert.ts'
 import { BrokerError, errorCodeOf } from '../../model/errors.ts'
 import { submitOutcomes } from '../../model/requests.ts'
 import type { ProduceCaller, RecordSource } from '../../model/requests.ts'
+import { MSGPACK_TYPE, isMsgpack, mediaTypeOf, wantsMsgpack } from './accept.ts'
 import { Body, bodyLimitOf, overloaded } from './body.ts'
 import type { BodyConsumer, BodyLimit } from './body.ts'
 import { WHOLE_ANSWER_BYTES_MAX } from './engine.ts'
 import type { BodySink, ReplyWatcher } from './engine.ts'
 import type { Exchange } from './exchange.ts'
+import { JSON_TYPE } from './failures.ts'
 import type { Step } from './scan-order.ts'
 import type { Attempt, Waiter } from './wait-line.ts'
 
@@ -30,6 +32,7 @@ class ProduceExchange implements BodyConsumer, ProduceCaller, ReplyWatcher, Step
   /** The topic: produces to one stay in order. */
   readonly lane: string
   isReady = false
+  readonly #form: BodyForm
   readonly #exchange: Exchange
   /** The body while the request waits in line, or for its turn. */
   #kept: Buffer | null = null
@@ -48,6 +51,7 @@ class ProduceExchange implements BodyConsumer, ProduceCaller, ReplyWatcher, Step
     const { requestBudget } = exchange.services
     this.#exchange = exchange
     this.lane = exchange.name
+    this.#form = isMsgpack(mediaTypeOf(exchange.head.contentType)) ? 'msgpack' : 'json'
     this.body = new Body(exchange.head.contentLength, limit, requestBudget, this)
     exchange.reply.watcher = this
   }
@@ -81,13 +85,13 @@ class ProduceExchange implements BodyConsumer, ProduceCaller, ReplyWatcher, Step
     const length = this.#length
     if (offload === null || length < offload.bodyBytesMin) return false
     const body = this.body.keep(bytes)?.buffer
-    const resultBytes = scannedBytesMax(length)
+    const resultBytes = scannedBytesMax(this.#form, length)
     if (body === undefined || !requestBudget.tryReserve(resultBytes)) return false
     this.#scannedBytes = resultBytes
     scanOrder.enter(this)
     this.#scan = new AbortController()
     void offload.pool
-      .run('scanProduce', { body, length }, { signal: this.#scan.signal, moves: [body] })
+      .run('scanProduce', { form: this.#form, body, length }, { signal: this.#scan.signal, moves: [body] })
       .then(result => this.#takeScan(result))
       .catch((error: unknown) => (this.#refusal = error))
       .then(() => this.#endScan())
@@ -167,7 +171,7 @@ class ProduceExchange implements BodyConsumer, ProduceCaller, ReplyWatcher, Step
 
   #scanAndOffer(bytes: Buffer | null): boolean {
     assert(bytes !== null, 'a produce has its body or its records')
-    const { scanner } = this.#exchange.services
+    const scanner = this.#exchange.services.scanners[this.#form]
     try {
       const refusal = refusalOf(scanner, scanner.scan(bytes, 0, this.#length))
       if (refusal !== null) throw refusal
@@ -193,14 +197,15 @@ class ProduceExchange implements BodyConsumer, ProduceCaller, ReplyWatcher, Step
   }
 
   onProduced(bytes: Buffer, start: number, count: number): void {
-    const { resultsWriter, replyBudget } = this.#exchange.services
+    const { resultsWriter, packedResultsWriter, replyBudget } = this.#exchange.services
     try {
-      const answer = resultsWriter.write(bytes, start, count)
+      const isPacked = wantsMsgpack(this.#exchange.head.accept)
+      const answer = (isPacked ? packedResultsWriter : resultsWriter).write(bytes, start, count)
       // A long answer may wait for its reader. It is bounded by the request and must leave: charged only if there is room.
       if (answer.length > WHOLE_ANSWER_BYTES_MAX && replyBudget.tryReserve(answer.length)) {
         this.#answerBytes = answer.length
       }
-      this.#exchange.sendJson(200, answer)
+      this.#exchange.reply.send({ status: 200, contentType: isPacked ? MSGPACK_TYPE : JSON_TYPE }, answer)
       if (this.#exchange.reply.isClosed) this.#releaseAnswer()
     } catch (error) {
       this.#exchange.refuse(error)
@@ -228,5 +233,5 @@ class ProduceExchange implements BodyConsumer, ProduceCaller, ReplyWatcher, Step
 /** The route `POST /topics/:name/produce`. */
 export function produce(exchange: Exchange): BodySink | null {
   const limit = bodyLimitOf(exchange.services.settings.maxRequestBodyBytes)
-  return exchange.acceptsBody(limit) ? new ProduceExchange(exchange, limit).body : null
+  return exchange.acceptsBody(limit, true) ? new ProduceExchange(exchange, limit).body : null
 }

@@ -20,7 +20,7 @@ function largeBody(): Buffer {
 
 /** Longest time in ms for which this thread ran nothing else between asking for a scan and having its records in a ring. */
 async function longestStall(scan: Scan, body: Buffer, ring: Buffer): Promise<number> {
-  const value = { body: Uint8Array.from(body).buffer, length: body.length }
+  const value = { form: 'json', body: Uint8Array.from(body).buffer, length: body.length } as const
   let longestMs = 0
   let isOver = false
   let atMs = performance.now()
@@ -67,7 +67,7 @@ describe('the memory of large bodies', () => {
     const record = JSON.stringify({ value: 'x'.repeat(9000) })
     const body = Buffer.from(`{"records":[${Array.from({ length: 1100 }, () => record).join(',')}]}`)
     const pass = async (): Promise<void> => {
-      const value = { body: Uint8Array.from(body).buffer, length: body.length }
+      const value = { form: 'json', body: Uint8Array.from(body).buffer, length: body.length } as const
       const result = await pool.run('scanProduce', value, { moves: [value.body] })
       assert(result.kind === 'scanned')
       new ScannedRecords(result).free()

@@ -2,16 +2,17 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { TestContext } from 'node:test'
+import { makeScanners } from '../../../src/background/produce-scan.ts'
 import type { ScanProduceResult, ScanProduceValue } from '../../../src/background/produce-scan.ts'
 import type { Offload } from '../../../src/gateway/http/exchange.ts'
 import { loadUws } from '../../../src/gateway/http/uws-loader.ts'
 import { BrokerError } from '../../../src/model/errors.ts'
-import { ProduceScanner } from '../../../src/wire/json/produce-scanner.ts'
 import { scanProduce } from '../../../workers/background/scan-produce.ts'
 import { assertError, one, RawConnection, startGateway, waitFor } from '../gateway/http/http-harness.ts'
 import type { Answer, EngineName, Fixture, FixtureOptions } from '../gateway/http/http-harness.ts'
 import { produceCases } from '../gateway/http/route-cases.ts'
 import { BodyMaker, makeRandom } from '../wire/json/random-bodies.ts'
+import { PackMaker } from '../wire/produce/random-packs.ts'
 import { openPool } from './pool-tools.ts'
 
 const engines: EngineName[] = loadUws().uws === null ? ['node'] : ['node', 'uws']
@@ -38,8 +39,9 @@ class HeldScans {
   constructor(bodyBytesMin: number) {
     const run: Offload['pool']['run'] = (_job, value, { signal } = {}) =>
       new Promise<ScanProduceResult>((resolve, reject) => {
+        assert('form' in value, 'a large produce is scanned')
         const end = (failure?: Error): void =>
-          failure === undefined ? resolve(scanProduce(new ProduceScanner(), value)) : reject(failure)
+          failure === undefined ? resolve(scanProduce(makeScanners()[value.form], value)) : reject(failure)
         this.scans.push({ value, signal, end })
       })
     this.offload = { pool: { run }, bodyBytesMin }
@@ -75,13 +77,18 @@ function sharedCases(engine: EngineName): void {
     t.diagnostic(
       `seed ${random.seed}; replay: MILLRACE_SEED=${random.seed} node --test test/unit/background/offload.test.ts`
     )
-    const maker = new BodyMaker(random)
+    const makers = { 'application/json': new BodyMaker(random), 'application/msgpack': new PackMaker(random) }
     const here = await startGateway(t, engine)
     const elsewhere = await startOffloaded(t, engine)
     for (const { send } of [here, elsewhere]) await send('POST', '/topics', '{"name":"t","partitions":4}')
-    for (let round = 0; round < 300; round++) {
-      const body = maker.make()
-      const [expected, answer] = await Promise.all([here.send('POST', path, body), elsewhere.send('POST', path, body)])
+    for (let round = 0; round < 400; round++) {
+      const type = random.pick(['application/json', 'application/msgpack'] as const)
+      const body = makers[type].make()
+      const headers = { 'content-type': type }
+      const [expected, answer] = await Promise.all([
+        here.send('POST', path, body, headers),
+        elsewhere.send('POST', path, body, headers)
+      ])
       assert.deepEqual(
         [answer.status, withoutId(answer.text)],
         [expected.status, withoutId(expected.text)],

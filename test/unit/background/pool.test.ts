@@ -209,7 +209,7 @@ describe('the background pool', () => {
 
   test('fails a job of a name that its entry does not know', async t => {
     const { pool } = openPool(t)
-    const value = { body: new ArrayBuffer(1), length: 1 }
+    const value = { form: 'json', body: new ArrayBuffer(1), length: 1 } as const
     await assert.rejects(pool.run('toString' as 'scanProduce', value), refusal('INTERNAL'))
     assert.equal((await pool.run('scanProduce', value)).kind, 'refused')
   })

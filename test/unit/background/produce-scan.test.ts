@@ -1,32 +1,35 @@
 /** Bodies scanned by the job `scanProduce` against the same bodies scanned in place: same verdict, same words, same records. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { refusalOf, scannedBytesMax } from '../../../src/background/produce-scan.ts'
-import type { ScanProduceResult, ScanProduceValue } from '../../../src/background/produce-scan.ts'
+import { pack } from 'msgpackr/pack'
+import { makeScanners, refusalOf, scannedBytesMax } from '../../../src/background/produce-scan.ts'
+import type { BodyForm, ScanProduceResult, ScanProduceValue } from '../../../src/background/produce-scan.ts'
 import { packRecords, ScannedRecords } from '../../../src/background/scanned-records.ts'
 import { copied } from '../../../src/base/copy.ts'
 import { BrokerError, errorCodeOf } from '../../../src/model/errors.ts'
 import { limits } from '../../../src/model/limits.ts'
 import type { RecordSource } from '../../../src/model/requests.ts'
 import { ProduceScanner } from '../../../src/wire/json/produce-scanner.ts'
+import type { RecordRows } from '../../../src/wire/produce/record-rows.ts'
 import { scanProduce } from '../../../workers/background/scan-produce.ts'
 import { BodyMaker, makeRandom } from '../wire/json/random-bodies.ts'
+import { PackMaker } from '../wire/produce/random-packs.ts'
 import { openPool } from './pool-tools.ts'
 
 const LEAD = 8
 
 /** A body in memory of its own, with bytes behind it that are not part of it. */
-function own(body: Buffer): { body: ArrayBuffer; length: number } {
+function own(body: Buffer, form: BodyForm = 'json'): ScanProduceValue {
   const memory = new ArrayBuffer(body.length + 5)
   const view = Buffer.from(memory)
   body.copy(view)
   view.fill('"}]', body.length)
-  return { body: memory, length: body.length }
+  return { form, body: memory, length: body.length }
 }
 
 /** All that a broker can learn of records: what they say of themselves, and their bytes, written together and one by one. */
 function learn(source: RecordSource): object {
-  const { count, ringBytes, largestPayloadBytes, largestPayloadIndex } = source
+  const { count, hasHeaders, ringBytes, largestPayloadBytes, largestPayloadIndex } = source
   const partitions = Uint32Array.from({ length: count }, (_, i) => Math.max(source.partitionOf(i), 3))
   const named = partitions.map((partition, i) => (source.partitionOf(i) >= 0 ? source.partitionOf(i) : partition))
   const whole = Buffer.from(new SharedArrayBuffer(LEAD + ringBytes))
@@ -43,6 +46,7 @@ function learn(source: RecordSource): object {
   return {
     producerId,
     count,
+    hasHeaders,
     ringBytes,
     largestPayloadBytes,
     largestPayloadIndex,
@@ -51,7 +55,7 @@ function learn(source: RecordSource): object {
   }
 }
 
-function inPlace(scanner: ProduceScanner, body: Buffer): object {
+function inPlace(scanner: RecordRows, body: Buffer): object {
   const refusal = refusalOf(scanner, scanner.scan(body, 0, body.length))
   return refusal === null ? learn(scanner) : { code: refusal.code, text: refusal.message }
 }
@@ -67,21 +71,31 @@ describe('a produce body that another thread scans', () => {
     const random = makeRandom()
     const replay = `MILLRACE_SEED=${random.seed} node --test test/unit/background/produce-scan.test.ts`
     t.diagnostic(`seed ${random.seed}; replay: ${replay}`)
-    const maker = new BodyMaker(random)
-    const scanner = new ProduceScanner()
-    const other = new ProduceScanner()
+    const makers = { json: new BodyMaker(random), msgpack: new PackMaker(random) }
+    const here = makeScanners()
+    const there = makeScanners()
     const seen = new Map<string, number>()
-    for (let round = 0; round < 5000; round++) {
-      const body = maker.make()
-      const expected = inPlace(scanner, body)
-      const result = scanProduce(other, own(body))
+    for (let round = 0; round < 8000; round++) {
+      const form = random.pick(['json', 'msgpack'] as const)
+      const body = makers[form].make()
+      const expected = inPlace(here[form], body)
+      const result = scanProduce(there[form], own(body, form))
       assert.deepEqual(elsewhere(result), expected, `${replay}\nround ${round}: ${body.toString('latin1')}`)
-      if (result.kind === 'scanned') assert.ok((result.memory?.byteLength ?? 0) <= scannedBytesMax(body.length))
+      if (result.kind === 'scanned') assert.ok((result.memory?.byteLength ?? 0) <= scannedBytesMax(form, body.length))
+      if (result.kind === 'scanned' && result.hasHeaders)
+        seen.set(`${form} headers`, (seen.get(`${form} headers`) ?? 0) + 1)
       const verdict = 'code' in expected ? String(expected.code) : 'sound'
       seen.set(verdict, (seen.get(verdict) ?? 0) + 1)
     }
     // The generator must reach every verdict often, or the claim is empty.
-    for (const verdict of ['sound', 'BODY_NOT_JSON', 'FIELD_INVALID']) {
+    for (const verdict of [
+      'sound',
+      'BODY_NOT_JSON',
+      'BODY_NOT_MSGPACK',
+      'FIELD_INVALID',
+      'json headers',
+      'msgpack headers'
+    ]) {
       assert.ok((seen.get(verdict) ?? 0) > 40, `${verdict}: ${seen.get(verdict)}`)
     }
   })
@@ -128,7 +142,25 @@ describe('a produce body that another thread scans', () => {
       const body = Buffer.from(`{"records":[${Array.from({ length: count }, () => '{"value":""}').join(',')}]}`)
       const result = scanProduce(new ProduceScanner(), own(body))
       assert(result.kind === 'scanned' && result.memory !== null)
-      assert.ok(result.memory.byteLength <= scannedBytesMax(body.length), `${count} records`)
+      assert.ok(result.memory.byteLength <= scannedBytesMax('json', body.length), `${count} records`)
+    }
+  })
+
+  test('that has as many headers as fit needs no more memory than was set aside', () => {
+    const pairs = { none: null, one: [['n', '']], many: Array.from({ length: 100 }, () => ['n', null]) }
+    for (const headers of Object.values(pairs)) {
+      for (const count of [1, 2, 500]) {
+        const records = [
+          { value: '', headers: [['n', null]] },
+          ...Array.from({ length: count }, () => ({ value: '', headers }))
+        ]
+        const bodies = { json: Buffer.from(JSON.stringify({ records })), msgpack: pack({ records }) }
+        for (const form of ['json', 'msgpack'] as const) {
+          const result = scanProduce(makeScanners()[form], own(bodies[form], form))
+          assert(result.kind === 'scanned' && result.memory !== null)
+          assert.ok(result.memory.byteLength <= scannedBytesMax(form, bodies[form].length), `${form} ${count}`)
+        }
+      }
     }
   })
 

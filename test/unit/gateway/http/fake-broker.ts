@@ -33,6 +33,8 @@ export interface StoredRecord {
   readonly key: Buffer | null
   readonly value: Buffer
   readonly sequence: bigint
+  /** As they lie in the ring; absent where no record of its request has headers. */
+  readonly headers?: Buffer
 }
 
 interface StoredTopic {
@@ -43,7 +45,11 @@ interface StoredTopic {
 const NO_SEQUENCE = -(2n ** 63n)
 
 /** Records in ring layout, decoded. */
-export function decodeRing(ring: Buffer, count: number): (StoredRecord & { readonly partition: number })[] {
+export function decodeRing(
+  ring: Buffer,
+  count: number,
+  hasHeaders = false
+): (StoredRecord & { readonly partition: number })[] {
   let at = 0
   return Array.from({ length: count }, () => {
     const keyBytes = ring.readInt32BE(at)
@@ -57,7 +63,11 @@ export function decodeRing(ring: Buffer, count: number): (StoredRecord & { reado
     const partition = ring.readUInt32BE(at)
     const sequence = ring.readBigInt64BE(at + 4)
     at += 12
-    return { key, value, partition, sequence }
+    if (!hasHeaders) return { key, value, partition, sequence }
+    const headersEnd = at + 4 + ring.readUInt32BE(at)
+    const headers = Buffer.from(ring.subarray(at + 4, headersEnd))
+    at = headersEnd
+    return { key, value, partition, sequence, headers }
   })
 }
 
@@ -287,7 +297,7 @@ export class FakeBroker implements Broker {
       const ring = Buffer.alloc(records.ringBytes)
       records.writeAll(chosen, ring, 0)
       const results = Buffer.alloc(count * RESULT_BYTES)
-      decodeRing(ring, count).forEach((record, i) => {
+      decodeRing(ring, count, records.hasHeaders).forEach((record, i) => {
         const log = partitions[record.partition]
         const offset = this.duplicateAt ?? BigInt(log?.length ?? 0)
         log?.push(record)

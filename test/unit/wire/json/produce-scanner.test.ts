@@ -2,46 +2,16 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { copied } from '../../../../src/base/copy.ts'
-import { fnv1a64Modulo } from '../../../../src/base/hash.ts'
 import { limits } from '../../../../src/model/limits.ts'
 import { ProduceScanner, scanOutcomes } from '../../../../src/wire/json/produce-scanner.ts'
+import { scanned } from '../produce/scanned.ts'
 import { BodyMaker, makeRandom, referenceOf } from './random-bodies.ts'
 import type { Reference } from './random-bodies.ts'
 
-const LEAD = 8
-
-/** What the scanner makes of a body, read back from the ring layout that it writes. */
+/** Scans a body that stands alone, or in the middle of other bytes. */
 function scanWhole(scanner: ProduceScanner, body: Buffer, isOffset = false): Reference {
-  const source = isOffset ? Buffer.concat([Buffer.from('"]'), body, Buffer.from('"}')]) : body
-  const start = isOffset ? 2 : 0
-  const outcome = scanner.scan(source, start, start + body.length)
-  if (outcome === scanOutcomes.malformed) return { outcome: 'malformed' }
-  if (outcome === scanOutcomes.illTyped) return { outcome: 'ill-typed', field: scanner.field }
-  const partitions = Uint32Array.from({ length: scanner.count }, (_, i) => Math.max(scanner.partitionOf(i), 0))
-  const ring = Buffer.from(new SharedArrayBuffer(LEAD + scanner.ringBytes))
-  assert.equal(scanner.writeAll(partitions, ring, LEAD), ring.length, 'exactly ringBytes are written')
-  let at = LEAD
-  const records = Array.from({ length: scanner.count }, (_, i) => {
-    const first = at
-    const keyBytes = ring.readInt32BE(at)
-    at += 4 + Math.max(keyBytes, 0)
-    const key = keyBytes < 0 ? null : Buffer.from(ring.subarray(at - keyBytes, at))
-    const valueBytes = ring.readUInt32BE(at)
-    at += 4 + valueBytes
-    const value = Buffer.from(ring.subarray(at - valueBytes, at))
-    assert.equal(ring.readUInt32BE(at), partitions[i])
-    const sequence = ring.readBigInt64BE(at + 4)
-    assert.equal((BigInt(scanner.sequenceHighOf(i)) << 32n) + BigInt(scanner.sequenceLowOf(i)), sequence)
-    at += 12
-    assert.equal(scanner.ringBytesOf(i), at - first)
-    assert.equal(scanner.payloadBytesOf(i), (key?.length ?? 0) + value.length)
-    assert.equal(scanner.hashKeyOf(i, 7), key === null ? -1 : fnv1a64Modulo(key, 0, key.length, 7))
-    return { key, value, partition: scanner.partitionOf(i), sequence }
-  })
-  const sizes = records.map(({ key, value }) => (key?.length ?? 0) + value.length)
-  assert.equal(scanner.largestPayloadBytes, Math.max(0, ...sizes))
-  if (sizes.length > 0) assert.equal(sizes[scanner.largestPayloadIndex], scanner.largestPayloadBytes)
-  return { outcome: 'sound', records, producerId: scanner.producerId }
+  if (!isOffset) return scanned(scanner, body)
+  return scanned(scanner, Buffer.concat([Buffer.from('"]'), body, Buffer.from('"}')]), 2, 2 + body.length)
 }
 
 describe('a produce body', () => {
@@ -51,17 +21,20 @@ describe('a produce body', () => {
     t.diagnostic(`seed ${random.seed}; replay: ${replay}`)
     const maker = new BodyMaker(random)
     const scanner = new ProduceScanner()
-    const seen = { malformed: 0, 'ill-typed': 0, sound: 0 }
+    const seen = { malformed: 0, 'ill-typed': 0, sound: 0, headers: 0, base64: 0 }
     for (let round = 0; round < 20_000; round++) {
       const body = maker.make()
       const expected = referenceOf(body)
       seen[expected.outcome]++
+      if (expected.outcome === 'sound' && expected.records.some(({ headers }) => headers.length > 0)) seen.headers++
+      if (expected.outcome === 'sound' && body.includes('"base64"') && expected.records.length > 0) seen.base64++
       const shown = body.toString('latin1').slice(0, 2000)
       assert.deepEqual(scanWhole(scanner, body, round % 2 === 1), expected, `${replay}\nround ${round}: ${shown}`)
       scanner.release()
     }
     // The generator must reach every outcome often, or the claim is empty.
     assert.ok(Math.min(seen.malformed, seen['ill-typed'], seen.sound) > 1500, JSON.stringify(seen))
+    assert.ok(Math.min(seen.headers, seen.base64) > 500, JSON.stringify(seen))
   })
 
   test('agrees with JSON.parse on every byte at every place of a long and a short string', () => {
@@ -109,7 +82,26 @@ describe('a produce body', () => {
       ['{"records":[{"value":"a","partition":4294967296}]}', 'records[0].partition', /4294967295/],
       ['{"records":[{"value":"a","sequence":9223372036854775808}]}', 'records[0].sequence', /64 bits/],
       ['{"records":[{"value":"a","sequence":"1","key":1}]}', 'records[0].key', /string/],
-      ['{"records":[],"producer_id":1}', 'producer_id', /string/]
+      ['{"records":[],"producer_id":1}', 'producer_id', /string/],
+      ['{"records":[],"encoding":"hex"}', 'encoding', /utf8 or base64/],
+      ['{"records":[],"encoding":7}', 'encoding', /utf8 or base64/],
+      ['{"records":[{"value":"a","headers":{}}]}', 'records[0].headers', /array of pairs/],
+      ['{"records":[{"value":"a"},{"value":"a","headers":[["a","b"],["c"]]}]}', 'records[1].headers[1]', /pair/],
+      ['{"records":[{"value":"a","headers":[["a","b","c"]]}]}', 'records[0].headers[0]', /pair/],
+      ['{"records":[{"value":"a","headers":["a","b"]}]}', 'records[0].headers[0]', /pair/],
+      ['{"records":[{"value":"a","headers":[[7,"b"]]}]}', 'records[0].headers[0][0]', /string/],
+      ['{"records":[{"value":"a","headers":[["","b"]]}]}', 'records[0].headers[0][0]', /0 bytes: allowed is 1 to 1024/],
+      ['{"records":[{"value":"a","headers":[["a",7]]}]}', 'records[0].headers[0][1]', /string or null/],
+      ['{"encoding":"base64","records":[{"value":"aGk="},{"value":"a"}]}', 'records[1].value', /base64/],
+      ['{"records":[{"value":"aGk=","key":"-_"}],"encoding":"base64"}', 'records[0].key', /base64/],
+      [
+        '{"records":[{"value":"","headers":[["n","aGk"],["n","="]]}],"encoding":"base64"}',
+        'records[0].headers[1][1]',
+        /base64/
+      ],
+      ['{"encoding":"base64","records":[{"value":"a"},{"value":7}]}', 'records[0].value', /base64/],
+      ['{"encoding":"base64","records":[{"value":7},{"value":"a"}]}', 'records[0].value', /string/],
+      ['{"encoding":"base64","records":[{"value":"a"}],"producer_id":7}', 'records[0].value', /base64/]
     ]
     for (const [body, field, problem] of cases) {
       assert.equal(scanner.scan(Buffer.from(body), 0, body.length), scanOutcomes.illTyped, body)
@@ -162,6 +154,37 @@ describe('a produce body', () => {
     const result = scanWhole(scanner, body)
     assert(result.outcome === 'sound')
     assert.ok(result.records.every(({ value }, i) => value.toString() === String(i)))
+  })
+
+  test('with a name or a list of headers at the limit is sound, and one more is refused with both numbers', () => {
+    const scanner = new ProduceScanner()
+    const scan = (headers: string): [string, string] => {
+      const body = Buffer.from(`{"records":[{"value":"a","headers":${headers}}]}`)
+      scanner.scan(body, 0, body.length)
+      return [scanner.field, scanner.problem]
+    }
+    const list = (count: number): string => `[${Array.from({ length: count }, () => '["n",null]').join(',')}]`
+    const name = (bytes: number): string => `[["${'é'.repeat(bytes / 2)}${'x'.repeat(bytes % 2)}","v"]]`
+    assert.deepEqual(scan(list(limits.recordHeadersMax)), ['', ''])
+    assert.deepEqual(scan(list(limits.recordHeadersMax + 1)), [
+      'records[0].headers',
+      'has 101 headers: allowed is up to 100'
+    ])
+    assert.deepEqual(scan(name(limits.headerNameBytesMax)), ['', ''])
+    assert.deepEqual(scan(name(limits.headerNameBytesMax + 1)), [
+      'records[0].headers[0][0]',
+      'has 1025 bytes: allowed is 1 to 1024'
+    ])
+  })
+
+  test('keeps of a million headers no more than of one', () => {
+    const scanner = new ProduceScanner()
+    const pair = '["",1],'
+    const body = Buffer.from(`{"records":[{"value":"a","headers":[${pair.repeat(1_000_000)}["n","v"]]}]}`)
+    const { arrayBuffers, external } = process.memoryUsage()
+    assert.equal(scanner.scan(body, 0, body.length), scanOutcomes.illTyped)
+    const after = process.memoryUsage()
+    assert.ok(after.arrayBuffers - arrayBuffers < 1024 * 1024 && after.external - external < 1024 * 1024)
   })
 
   test('copies each record byte once on its way to the ring', () => {

@@ -35,6 +35,7 @@ export interface ReferenceRecord {
   readonly value: Buffer
   readonly partition: number
   readonly sequence: bigint
+  readonly headers: readonly (readonly [string, Buffer | null])[]
 }
 
 export type Reference =
@@ -86,20 +87,58 @@ function integerOf(value: unknown, min: bigint, max: bigint): bigint | null {
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Written)
 
-function recordOf(value: unknown, path: string): ReferenceRecord | string {
+/** The pairs, or the path of the first that is none. */
+function headersOf(headers: unknown, path: string): [string, string | null][] | string {
+  if (headers === null) return []
+  if (!Array.isArray(headers)) return path
+  const pairs: [string, string | null][] = []
+  for (const [i, pair] of headers.entries()) {
+    if (!Array.isArray(pair)) return `${path}[${i}]`
+    const [name, value]: unknown[] = pair
+    const length = typeof name === 'string' ? Buffer.byteLength(name) : 0
+    if (pair.length > 0 && (typeof name !== 'string' || length < 1 || length > limits.headerNameBytesMax)) {
+      return `${path}[${i}][0]`
+    }
+    if (pair.length > 1 && value !== null && typeof value !== 'string') return `${path}[${i}][1]`
+    if (pair.length !== 2 || typeof name !== 'string') return `${path}[${i}]`
+    pairs.push([name, typeof value === 'string' ? value : null])
+  }
+  return pairs.length > limits.recordHeadersMax ? path : pairs
+}
+
+/** What base64 means, or null. */
+export function base64Of(text: string): Buffer | null {
+  const digits = text.length % 4 === 0 ? text.replace(/={1,2}$/, '') : text
+  return /^[A-Za-z0-9+/]*$/.test(digits) && digits.length % 4 !== 1 ? Buffer.from(digits, 'base64') : null
+}
+
+function recordOf(value: unknown, path: string, isBase64: boolean): ReferenceRecord | string {
   if (!isObject(value)) return path
-  const { key = null, value: text, partition = null, sequence = null } = value
+  const { key = null, value: text, partition = null, sequence = null, headers = null } = value
   if (key !== null && typeof key !== 'string') return `${path}.key`
   if (typeof text !== 'string') return `${path}.value`
   const partitionNumber = partition === null ? -1n : integerOf(partition, 0n, 2n ** 32n - 1n)
   if (partitionNumber === null) return `${path}.partition`
   const sequenceNumber = sequence === null ? NO_SEQUENCE : integerOf(sequence, NO_SEQUENCE, 2n ** 63n - 1n)
   if (sequenceNumber === null) return `${path}.sequence`
+  const pairs = headersOf(headers, `${path}.headers`)
+  if (typeof pairs === 'string') return pairs
+  const bytesOf = (part: string): Buffer | null => (isBase64 ? base64Of(part) : Buffer.from(part))
+  const keyBytes = key === null ? null : bytesOf(key)
+  if (key !== null && keyBytes === null) return `${path}.key`
+  const valueBytes = bytesOf(text)
+  if (valueBytes === null) return `${path}.value`
+  const parts = pairs.map(
+    ([name, part]) => [Buffer.from(name).toString(), part === null ? null : bytesOf(part)] as const
+  )
+  const bad = parts.findIndex(([, part], i) => part === null && pairs[i]?.[1] !== null)
+  if (bad >= 0) return `${path}.headers[${bad}][1]`
   return {
-    key: key === null ? null : Buffer.from(key),
-    value: Buffer.from(text),
+    key: keyBytes,
+    value: valueBytes,
     partition: Number(partitionNumber),
-    sequence: sequenceNumber
+    sequence: sequenceNumber,
+    headers: parts
   }
 }
 
@@ -108,15 +147,17 @@ export function referenceOf(bytes: Buffer): Reference {
   const parsed = parse(bytes)
   if (parsed === null) return { outcome: 'malformed' }
   if (!isObject(parsed.value)) return { outcome: 'ill-typed', field: 'body' }
-  const { records, producer_id: producerId = null } = parsed.value
+  const { records, producer_id: producerId = null, encoding = null } = parsed.value
   if (!Array.isArray(records)) return { outcome: 'ill-typed', field: 'records' }
   const kept: ReferenceRecord[] = []
   for (const [i, item] of records.entries()) {
-    const record = recordOf(item, `records[${i}]`)
+    const record = recordOf(item, `records[${i}]`, encoding === 'base64')
     if (typeof record === 'string') return { outcome: 'ill-typed', field: record }
     kept.push(record)
   }
   if (producerId !== null && typeof producerId !== 'string') return { outcome: 'ill-typed', field: 'producer_id' }
+  if (encoding !== null && encoding !== 'utf8' && encoding !== 'base64')
+    return { outcome: 'ill-typed', field: 'encoding' }
   return {
     outcome: 'sound',
     records: kept,
@@ -171,6 +212,35 @@ export class BodyMaker {
     return `"${text}"`
   }
 
+  /** Base64 with and without padding and escapes; some of it broken. */
+  #base64(): string {
+    const random = this.#random
+    const bytes = Buffer.from(Array.from({ length: random.below(9) }, () => random.below(256)))
+    let text = bytes.toString('base64')
+    if (random.below(3) === 0) text = text.replace(/=+$/, '')
+    if (random.below(40) === 0) text += random.pick(['=', 'A', '-', '_', ' ', '====', 'é'])
+    if (random.below(3) === 0) text = text.replaceAll('/', '\\/')
+    if (random.below(6) === 0) text = text.replaceAll('A', '\\u0041')
+    return `"${text}"`
+  }
+
+  #headers(text: () => string): string {
+    const random = this.#random
+    const name = (): string => (random.below(20) ? `"n${random.pick(pieces)}"` : this.#value(0))
+    const pair = (): string => {
+      if (random.below(40) === 0) return this.#value(0)
+      const parts = [name(), random.below(6) ? text() : random.below(6) ? 'null' : this.#value(0)]
+      if (random.below(40) === 0) parts.push(text())
+      if (random.below(40) === 0) parts.length = random.below(2)
+      return `[${parts.map(part => this.#space() + part + this.#space()).join(',')}]`
+    }
+    if (random.below(40) === 0) {
+      const count = random.pick([limits.recordHeadersMax, limits.recordHeadersMax + 1])
+      return `[${Array.from({ length: count }, () => '["n","v"]').join(',')}]`
+    }
+    return this.#array(pair)
+  }
+
   #name(name: string): string {
     if (this.#random.below(12) !== 0) return `"${name}"`
     const at = this.#random.below(name.length)
@@ -210,11 +280,13 @@ export class BodyMaker {
     return `${this.#name(name)}${this.#space()}:${this.#space()}${value}`
   }
 
-  #record(): string {
+  #record(isBase64: boolean): string {
     const random = this.#random
     if (random.below(80) === 0) return this.#value(0)
-    const members = [this.#member('value', () => this.#string())]
-    if (random.below(2)) members.push(this.#member('key', () => (random.below(4) ? this.#string() : 'null')))
+    const text = (): string => (isBase64 ? this.#base64() : this.#string())
+    const members = [this.#member('value', text)]
+    if (random.below(2)) members.push(this.#member('key', () => (random.below(4) ? text() : 'null')))
+    if (random.below(5) === 0) members.push(this.#member('headers', () => this.#headers(text)))
     if (random.below(3) === 0) members.push(this.#member('partition', () => String(random.below(5))))
     if (random.below(3) === 0) members.push(this.#member('sequence', () => random.pick(numbers.slice(0, 4))))
     if (random.below(8) === 0) members.push(this.#member('values', () => this.#value(0)))
@@ -226,9 +298,13 @@ export class BodyMaker {
   #body(): string {
     const random = this.#random
     if (random.below(60) === 0) return this.#value(0)
-    const list = (): string => this.#array(() => this.#record())
+    const isBase64 = random.below(3) === 0
+    const list = (): string => this.#array(() => this.#record(isBase64))
     const members = [this.#member('records', list)]
     if (random.below(6) === 0) members.push(this.#member('producer_id', () => this.#string()))
+    if (isBase64) members.push(this.#member('encoding', () => '"base64"'))
+    else if (random.below(8) === 0)
+      members.push(this.#member('encoding', () => random.pick(['"utf8"', 'null', '"BASE64"', '"hex"', '"ut\\u00668"'])))
     if (random.below(6) === 0) members.push(this.#member('other', () => this.#value(0)))
     if (random.below(10) === 0) members.push(this.#member('records', list))
     members.sort(() => random.below(3) - 1)
