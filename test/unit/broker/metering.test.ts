@@ -5,6 +5,8 @@ import { BrokerError, type ErrorCode } from '../../../src/model/errors.ts'
 import { limits } from '../../../src/model/limits.ts'
 import type { Principal } from '../../../src/model/principal.ts'
 import { RESULT_BYTES, submitOutcomes } from '../../../src/model/requests.ts'
+import { payloadBytesOf } from '../../../src/broker/metering.ts'
+import { ProduceScanner } from '../../../src/wire/json/produce-scanner.ts'
 import { BrokerStage, keyWith, maxRecordBytes, recordOf } from './broker-stage.ts'
 
 const key = keyWith({ produceBytesPerSec: 1000, consumeBytesPerSec: 1000 })
@@ -36,6 +38,20 @@ describe('a produce of a key with a quota', () => {
     assert.deepEqual([stage.told(), stage.appends.length], [['second RATE_LIMITED'], 1])
     await stage.produce('third', key, [recordOf(400)])
     assert.deepEqual([stage.told(), stage.appends.length, leftFor(stage)], [[], 2, 0])
+  })
+
+  it('costs the bytes of headers too, as they are stored, and nothing for records without any', () => {
+    const scanner = new ProduceScanner()
+    const costOf = (records: readonly object[]): number => {
+      const body = Buffer.from(JSON.stringify({ records }))
+      scanner.scan(body, 0, body.length)
+      return payloadBytesOf(scanner)
+    }
+    const plain = { key: 'key', value: 'value' }
+    assert.equal(costOf([plain, plain]), 16)
+    assert.equal(costOf([{ ...plain, headers: [] }, plain]), 16)
+    // A count, and two lengths, a name of one byte and a value of three.
+    assert.equal(costOf([{ ...plain, headers: [['n', 'abc']] }, plain]), 16 + 1 + 2 + 4)
   })
 
   it('is judged after its size and before its sequences and partitions', async () => {

@@ -146,6 +146,28 @@ describe('a log with producers', () => {
     assert.deepEqual(told, expected)
   })
 
+  it('counts key, value and header bytes of duplicates, and judges the records behind headers by their own sequence', () => {
+    const table = new LogTable()
+    table.open(topic)
+    const encoder = new GroupEncoder()
+    const logs = table.topic(1)
+    assert.ok(logs !== undefined)
+    const sequences = new RequestSequences()
+    const records = [
+      { ...textRecord(0, 'k', 'value'), sequence: 0n, headers: [['n', Buffer.from('abc')]] as const },
+      { ...textRecord(0, null, 'v'), sequence: 1n },
+      { ...textRecord(1, null, 'v'), sequence: 7n, headers: [['n', null]] as const }
+    ]
+    assert.equal(sequences.check(logs, 1, ringRecords(records)), null)
+    assert.deepEqual([sequences.duplicateCount, sequences.duplicateBytes], [0, 0])
+    encoder.gather(logs, ringRecords(records), sequences)
+    assert.equal(sequences.check(logs, 1, ringRecords(records)), null)
+    assert.deepEqual([sequences.duplicateCount, sequences.duplicateBytes], [3, 6 + 7 + 1 + 1 + 4])
+    const behind = { ...textRecord(0, null, 'v'), sequence: 3n }
+    assert.equal(sequences.check(logs, 1, ringRecords([...records, behind]))?.code, 'SEQUENCE_GAP')
+    assert.equal(sequences.check(logs, 1, ringRecords([...records, { ...behind, sequence: 2n }])), null)
+  })
+
   it('knows them after a restart, by footer and by scan, also where segments roll inside a request', () => {
     const { disk, log } = start()
     append(log, from(1, [0], [1], [2], [3], [4], [5], [0, 1]))
