@@ -1,10 +1,11 @@
 /**
- * Reads the body of an HTTP produce: `{"records":[{"key"?,"value","partition"?,"sequence"?}…],"producer_id"?}`.
+ * Reads the body of an HTTP produce in JSON:
+ * `{"records":[{"key"?,"value","partition"?,"sequence"?,"headers"?:[[name,value]…]}…],"producer_id"?,"encoding"?}`.
  * Main thread, or a thread of the background pool. One pass over the bytes, no object per record: each record is one row of
  * integers in a table that is kept between requests. The result is a RecordSource that writes records straight into a ring.
  *
  * It accepts exactly what JSON.parse followed by a type check accepts (any order, unknown fields, the last of equal
- * names wins). Faults of syntax come before faults of type, and of these the first record's first field is named.
+ * names wins). Faults of syntax come before faults of type, and of these the first record's first field is named. What is no base64 counts behind the wrong types of its own record.
  */
 import { isUtf8 } from 'node:buffer'
 import { FIELD_NAME_BYTES_MAX, fieldNamed, produceFields, type ProduceField } from '../produce/fields.ts'
