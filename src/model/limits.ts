@@ -67,6 +67,10 @@ export const limits = {
   schemaBytesTotalMax: 64 * 1024 * 1024,
   /** Depth of nested values in one schema, and of messages in each other: a bound of the stack, far above any real schema. */
   schemaDepthMax: 128,
+  /** Types that lead into each other through references while two schemas are compared: a bound of the stack. */
+  schemaReferencesDepthMax: 500,
+  /** Pairs of types that one comparison looks at: a bound of memory, some 200 bytes each. */
+  schemaPairsMax: 500_000,
   /** Differences of two schemas that an answer names, and characters of each. */
   schemaProblemsMax: 20,
   schemaProblemCharactersMax: 500,

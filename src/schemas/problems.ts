@@ -16,13 +16,13 @@ export class Problems {
   /** Keeps a sentence, unless there are enough or it stands there already. */
   add(sentence: string): void {
     if (this.isFull) return
-    const cut = cutText(sentence, limits.schemaProblemCharactersMax)
+    const cut = cutProblem(sentence)
     if (!this.sentences.includes(cut)) this.sentences.push(cut)
   }
 }
 
-/** The text, or its beginning and `…`: at most `charactersMax` UTF-16 units, and no half of a pair at its end. */
-export function cutText(text: string, charactersMax: number): string {
-  if (text.length <= charactersMax) return text
-  return `${text.slice(0, charactersMax - 1).toWellFormed()}…`
+/** The sentence, or its beginning and `…`: at most `limits.schemaProblemCharactersMax` UTF-16 units. */
+export function cutProblem(sentence: string): string {
+  if (sentence.length <= limits.schemaProblemCharactersMax) return sentence
+  return `${sentence.slice(0, limits.schemaProblemCharactersMax - 1).toWellFormed()}…`
 }

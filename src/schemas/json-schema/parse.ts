@@ -1,44 +1,146 @@
 /**
- * Whether a text is a JSON Schema: JSON of a bounded depth, valid by the meta-schema of its draft, and compilable, which
- * proves its patterns and that every `$ref` leads to a place in it. A `$ref` to another document is refused, never fetched.
- * Background thread.
- *
- * Drafts: 06, 07 (also without `$schema`), 2019-09, 2020-12. Any other `$schema` is read as draft-07, as other registries do.
+ * Whether a text is a JSON Schema: JSON of a bounded depth, valid by the meta-schema of its draft (draft.ts), and compiled
+ * once, which proves its patterns and that every `$ref` leads to a place in it. A `$ref` to another document is refused,
+ * never fetched. Background thread: compiling may take long, and the schema is the client's.
  */
 import { Ajv } from 'ajv'
-import type { AnySchema } from 'ajv'
+import type { AnySchema, ErrorObject, ValidateFunction } from 'ajv'
+import addFormats from 'ajv-formats'
 import { Ajv2019 } from 'ajv/dist/2019.js'
 import { Ajv2020 } from 'ajv/dist/2020.js'
+import draft06 from 'ajv/dist/refs/json-schema-draft-06.json' with { type: 'json' }
 import { limits } from '../../model/limits.ts'
+import { draftOf, inModernWords } from './draft.ts'
+import type { Draft } from './draft.ts'
 import { isDeeperThan, isJsonObject } from './json.ts'
 import type { Json } from './json.ts'
+import { ShapedSchema } from './shapes.ts'
+import { StructuralIds } from './structural-ids.ts'
+
+/** A schema of that text, in the words of draft-06 or later. */
+export interface ParsedSchema {
+  readonly root: Json & AnySchema
+  readonly draft: Draft
+  /** Of the text. */
+  readonly characters: number
+}
+
+/** The text is no JSON Schema that we can use; `message` says what is wrong with it and where. */
+export class JsonSchemaError extends Error {
+  override readonly name = 'JsonSchemaError'
+}
 
 /** null: it is one. Else what is wrong, and where. */
 export function jsonSchemaProblem(text: string): string | null {
-  let parsed: Json
   try {
-    parsed = JSON.parse(text)
+    compileJsonSchema(parseJsonSchema(text))
+    return null
+  } catch (error) {
+    if (error instanceof JsonSchemaError) return error.message
+    throw error
+  }
+}
+
+/** @throws JsonSchemaError unless it is JSON of the shape and depth of a schema. */
+export function parseJsonSchema(text: string): ParsedSchema {
+  const parsed = parsedJson(text)
+  if (typeof parsed !== 'boolean' && !isJsonObject(parsed)) {
+    throw new JsonSchemaError('a JSON Schema is an object or a boolean')
+  }
+  if (isDeeperThan(parsed, limits.schemaDepthMax)) {
+    throw new JsonSchemaError(`it is nested deeper than ${limits.schemaDepthMax}`)
+  }
+  if (isJsonObject(parsed)) {
+    if (parsed['$schema'] !== undefined && typeof parsed['$schema'] !== 'string') {
+      throw new JsonSchemaError('$schema is not a string')
+    }
+    if (Object.hasOwn(parsed, '$async')) throw new JsonSchemaError('$async is not supported')
+  }
+  const draft = draftOf(parsed)
+  const root = inModernWords(parsed, draft)
+  return { root: typeof root === 'boolean' || isJsonObject(root) ? root : {}, draft, characters: text.length }
+}
+
+/** The same, ready to be compared. @throws JsonSchemaError */
+export function shapedSchema(text: string): ShapedSchema {
+  const { root, draft } = parseJsonSchema(text)
+  return new ShapedSchema(root, draft)
+}
+
+/**
+ * What stops at the first error is nested code, as deep as a place has keywords, and takes V8 long from a few thousand on;
+ * what finds all errors is flat. Schemas whose text is longer than this are compiled to that.
+ */
+const NESTED_CODE_CHARACTERS_MAX = 32 * 1024
+
+/** @throws JsonSchemaError if the schema is invalid or refers to what it does not have. */
+export function compileJsonSchema(schema: ParsedSchema): ValidateFunction {
+  const ajv = ajvFor(schema)
+  if (ajv.validateSchema(schema.root) !== true) throw new JsonSchemaError(invalidity(ajv.errors?.[0]))
+  try {
+    return ajv.compile(schema.root)
+  } catch (error) {
+    // What ajv throws is about the schema, or a stack that its own recursion used up.
+    if (error instanceof RangeError) {
+      throw new JsonSchemaError('its references form a ring, or it has more parts in one place than can be compiled')
+    }
+    if (error instanceof Error) throw new JsonSchemaError(compileProblem(error.message))
+    throw error
+  }
+}
+
+/** One sentence about what ajv found first. */
+export function invalidity(error: ErrorObject | undefined): string {
+  if (error === undefined) return 'it is not valid'
+  const allowed: unknown = error.params['allowedValues']
+  const values = Array.isArray(allowed) ? `: ${allowed.join(', ')}` : ''
+  return `at '${error.instancePath === '' ? '/' : error.instancePath}': ${error.message ?? error.keyword}${values}`
+}
+
+function compileProblem(message: string): string {
+  const reference = /^can't resolve reference (\S+)/.exec(message)?.[1]
+  if (reference === undefined) return message
+  return `$ref ${reference} leads to nothing in it, and other documents are not fetched`
+}
+
+function parsedJson(text: string): Json {
+  try {
+    return JSON.parse(text)
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error
-    return `it is not JSON: ${error.message}`
+    throw new JsonSchemaError(`it is not JSON: ${error.message}`)
   }
-  if (typeof parsed !== 'boolean' && !isJsonObject(parsed)) return 'a JSON Schema is an object or a boolean'
-  if (isDeeperThan(parsed, limits.schemaDepthMax)) return `it is nested deeper than ${limits.schemaDepthMax}`
-  return validityProblem(parsed)
 }
 
-function validityProblem(schema: Json & AnySchema): string | null {
-  const declared = isJsonObject(schema) ? schema['$schema'] : undefined
-  if (declared !== undefined && typeof declared !== 'string') return '$schema is not a string'
-  const ajv = ajvFor(declared ?? '')
-  if (ajv.validateSchema(schema) === true) return null
-  const first = ajv.errors?.[0]
-  return first === undefined ? 'it is not valid' : `at '${first.instancePath}': ${first.message ?? first.keyword}`
+/** An instance per schema: what it compiles, it keeps. */
+function ajvFor({ draft, characters }: ParsedSchema): Ajv {
+  const allErrors = characters > NESTED_CODE_CHARACTERS_MAX
+  // ajv's optimizer takes quadratic time, and V8 has its own.
+  const ajv = madeAjv(draft, { strict: false, logger: false, allErrors, code: { optimize: false } })
+  addFormats.default(ajv)
+  // Without `$schema` an `id` is a draft-04 id or a note; ajv would refuse it.
+  ajv.removeKeyword('id')
+  // Its own compares each item with each other one: 20 s for an enum of 512 KiB, which the meta-schemas ask this of.
+  ajv.removeKeyword('uniqueItems')
+  ajv.addKeyword({
+    keyword: 'uniqueItems',
+    type: 'array',
+    schemaType: 'boolean',
+    error: { message: 'must NOT have duplicate items' },
+    validate: (isAsked: boolean, items: readonly Json[]) => !isAsked || areDistinct(items)
+  })
+  return ajv
 }
 
-function ajvFor(draft: string): Ajv {
-  const options = { strict: false, logger: false, allErrors: false } as const
-  if (draft.includes('2019-09')) return new Ajv2019(options)
-  if (draft.includes('2020-12')) return new Ajv2020(options)
-  return new Ajv(options)
+function areDistinct(items: readonly Json[]): boolean {
+  const ids = new StructuralIds()
+  return new Set(items.map(item => ids.of(item))).size === items.length
+}
+
+function madeAjv(draft: Draft, options: ConstructorParameters<typeof Ajv>[0]): Ajv {
+  if (draft === '2019-09') return new Ajv2019(options)
+  if (draft === '2020-12') return new Ajv2020(options)
+  const ajv = new Ajv(options)
+  ajv.addMetaSchema(draft06)
+  return ajv
 }
