@@ -16,6 +16,7 @@ export type Need = (typeof needs)[number]
 
 export const operations = {
   health: 'nothing',
+  'describe api': 'nothing',
   metrics: 'key',
   'list topics': 'key',
   'list schemas': 'key',

@@ -28,7 +28,7 @@ const matrix: Readonly<Record<Need, readonly (401 | 403 | null)[]>> = {
 
 /** Spec 19 and 2.10, line by line, and in the same way what the specification does not have: what each route takes. */
 const specified: Readonly<Record<Need, readonly string[]>> = {
-  nothing: ['GET /healthz', 'GET /readyz'],
+  nothing: ['GET /healthz', 'GET /openapi.json', 'GET /readyz'],
   key: ['GET /metrics', 'GET /schemas', 'GET /subjects', 'GET /topics'],
   read: [
     'GET /schemas/:schema_id',

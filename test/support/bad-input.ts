@@ -243,7 +243,8 @@ export const samples: Readonly<Record<string, Sample>> = {
   'DELETE /admin/keys/:key_id': { path: '/admin/keys/key_000000000000', isOfNothing: true },
   'GET /raft': { path: '/raft' },
   'GET /healthz': { path: '/healthz' },
-  'GET /readyz': { path: '/readyz' }
+  'GET /readyz': { path: '/readyz' },
+  'GET /openapi.json': { path: '/openapi.json' }
 }
 
 /** As JSON text: numbers beyond a double among them. */

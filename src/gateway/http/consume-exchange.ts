@@ -19,7 +19,8 @@ import { readWaitOf, waitNames, type ReadWait } from './read-wait.ts'
 import type { ReplyHolding, ReplyParty } from './reply-memory.ts'
 import { findStart, readStart, startNames } from './start-offset.ts'
 
-const formNames = ['partition', 'max_records', 'max_bytes', 'encoding', ...waitNames]
+/** Parameters of every read, wherever it begins. */
+export const readNames = ['partition', 'max_records', 'max_bytes', 'encoding', ...waitNames] as const
 
 const formats: ReadonlyMap<string, ReadFormat> = new Map([
   ['utf8', readFormats.jsonUtf8],
@@ -170,7 +171,7 @@ class ConsumeExchange implements ReadCaller, ReplyWatcher, ReadWaiter {
 
 /** The route `GET /topics/:name/consume`. */
 export function consume(exchange: Exchange): null {
-  const parameters = parseQuery(exchange.head.query, [...formNames, ...startNames])
+  const parameters = parseQuery(exchange.head.query, [...readNames, ...startNames])
   const form = readFormOf(exchange, parameters, exchange.name)
   const start = readStart(parameters)
   if (start === null) throw new BrokerError('FIELD_INVALID', { field: 'offset', problem: 'is missing' })
@@ -190,7 +191,7 @@ export function consume(exchange: Exchange): null {
 
 /** The query of a read that names its topic and begins where a group is. @throws BrokerError FIELD_INVALID */
 export function readGroupRead(exchange: Exchange): ReadForm {
-  const parameters = parseQuery(exchange.head.query, [...formNames, 'topic'])
+  const parameters = parseQuery(exchange.head.query, [...readNames, 'topic'])
   const topic = parameters.get('topic')
   if (topic === undefined) throw new BrokerError('FIELD_INVALID', { field: 'topic', problem: 'is missing' })
   return readFormOf(exchange, parameters, topic)

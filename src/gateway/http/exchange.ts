@@ -70,6 +70,8 @@ export interface Services {
   readonly readLine: ReadLine
   /** Reads that wait for records, and are in no line yet. */
   readonly readWaits: ReadWaits
+  /** The body of GET /openapi.json, made once. */
+  readonly apiDescription: () => Buffer
   /** Has the broker publish what was submitted, once at the end of this turn. */
   readonly scheduleTurn: () => void
 }

@@ -1,8 +1,8 @@
 /**
  * The HTTP gateway: an engine, the route table, and what every request passes before its route. Main thread.
  *
- *   Host guard (403) → CORS (204 for a preflight of a listed origin) → key (401), health routes excepted
- *   → stopping (503) → started, health routes excepted (503) → route (404, 405) → the route's own checks
+ *   Host guard (403) → CORS (204 for a preflight of a listed origin) → key (401), open routes excepted
+ *   → stopping (503) → started, open routes excepted (503) → route (404, 405) → the route's own checks
  *
  * It holds no records: what it keeps of a request is charged to the budgets it was given, and given back with the answer.
  */
@@ -17,6 +17,7 @@ import type { MetricsPage } from '../../model/metrics.ts'
 import type { Broker } from '../../model/requests.ts'
 import { ProduceResultsWriter } from '../../wire/json/produce-results.ts'
 import { PackedResultsWriter } from '../../wire/produce/packed-results.ts'
+import { readBuild } from '../../observe/build.ts'
 import { splitAddress } from '../shared/address.ts'
 import type { Certificates } from '../shared/certificates.ts'
 import { CorsRules } from '../shared/cors.ts'
@@ -30,6 +31,7 @@ import { Exchange } from './exchange.ts'
 import type { HttpSettings, Offload, Services } from './exchange.ts'
 import { Failures, refusalBody } from './failures.ts'
 import { NodeEngine } from './node-engine.ts'
+import { openApiDocument } from './openapi/document.ts'
 import { HttpProbe } from './probe.ts'
 import { ReadLine } from './read-line.ts'
 import { ReaderWatch } from './reader-watch.ts'
@@ -117,6 +119,12 @@ function coalescedTurn(broker: Broker, logger: Logger): () => void {
   }
 }
 
+/** A text as bytes, made when it is first wanted. */
+function writtenOnce(write: () => string): () => Buffer {
+  let bytes: Buffer | null = null
+  return () => (bytes ??= Buffer.from(write()))
+}
+
 /** @param mayPipeline a connection may have several requests in progress. */
 function buildServices(options: HttpGatewayOptions, probe: HttpProbe, mayPipeline: boolean): Services {
   const { broker, settings, logger, metrics, requestBudget, replyBudget } = options
@@ -144,7 +152,8 @@ function buildServices(options: HttpGatewayOptions, probe: HttpProbe, mayPipelin
       whenReleased: callback => replyBudget.whenReleased(callback),
       onTaken: scheduleTurn
     }),
-    readWaits: new ReadWaits(broker)
+    readWaits: new ReadWaits(broker),
+    apiDescription: writtenOnce(() => JSON.stringify(openApiDocument(routes, readBuild().version)))
   }
 }
 
@@ -194,12 +203,12 @@ class Dispatcher {
       return null
     }
     const match = this.#router.match(method, path)
-    const isHealth = match.kind === 'route' && match.route.isHealth
+    const isOpen = match.kind === 'route' && match.route.isOpen
     if (match.kind === 'route' && exchange.reply.meter !== null) exchange.reply.meter.route = match.route
     // Before anything is said of routes, bodies and queries (spec 1.9).
-    if (this.#needsKey) exchange.who = (isHealth ? identify : authenticate)(exchange.head, this.#services.broker.keys)
+    if (this.#needsKey) exchange.who = (isOpen ? identify : authenticate)(exchange.head, this.#services.broker.keys)
     if (this.isStopping) throw new BrokerError('STOPPING')
-    if (!this.hasStarted && !isHealth) {
+    if (!this.hasStarted && !isOpen) {
       const { ready, message } = this.#services.broker.readiness()
       if (!ready) throw new BrokerError('NOT_READY', { problem: message })
       this.hasStarted = true

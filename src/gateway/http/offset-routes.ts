@@ -3,11 +3,12 @@ import { writePartitionOffsets, writeTopicOffsets } from '../../wire/json/offset
 import type { Exchange } from './exchange.ts'
 import { parseQuery, readPartition, readTime } from './query.ts'
 
-const parameterNames = ['partition', 'timestamp_ms']
+/** Parameters of the route. */
+export const offsetNames = ['partition', 'timestamp_ms'] as const
 
 /** `GET /topics/:name/offsets` */
 export function offsets(exchange: Exchange): null {
-  const parameters = parseQuery(exchange.head.query, parameterNames)
+  const parameters = parseQuery(exchange.head.query, offsetNames)
   const partition = readPartition(parameters)
   const timestampMs = readTime(parameters, 'timestamp_ms')
   const isByTime = timestampMs !== null

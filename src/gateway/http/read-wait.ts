@@ -24,7 +24,7 @@ export interface ReadWait {
 }
 
 /** Parameters of a read that may wait. */
-export const waitNames = ['max_wait_ms', 'min_bytes']
+export const waitNames = ['max_wait_ms', 'min_bytes'] as const
 
 /**
  * What a query says of waiting; null: it does not wait. Both are brought into their bounds silently.

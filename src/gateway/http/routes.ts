@@ -1,7 +1,7 @@
 /**
  * The one table of HTTP routes. Both engines, the documentation and its test read it. Main thread.
  */
-import type { Operation } from '../../model/access.ts'
+import { operations, type Operation } from '../../model/access.ts'
 import type { BodySink } from './engine.ts'
 import {
   forgetProducer,
@@ -30,6 +30,14 @@ import {
 import { createKey, listKeys, revokeKey } from './key-routes.ts'
 import { metrics } from './metrics-route.ts'
 import { offsets } from './offset-routes.ts'
+import { openApi } from './openapi-route.ts'
+import { adminDocs } from './openapi/admin-docs.ts'
+import { groupDocs } from './openapi/group-docs.ts'
+import { healthDocs } from './openapi/health-docs.ts'
+import { recordDocs } from './openapi/record-docs.ts'
+import type { DocsOf, RouteDocs } from './openapi/route-docs.ts'
+import { schemaDocs } from './openapi/schema-docs.ts'
+import { topicDocs } from './openapi/topic-docs.ts'
 import { produce } from './produce-exchange.ts'
 import {
   generalCompatibility,
@@ -61,169 +69,68 @@ export interface Route {
   readonly pattern: string
   /** What it is for access: model/access.ts says what that takes. The use case that it calls asks for it. */
   readonly operation: Operation
-  /** One sentence for the documentation. */
-  readonly about: string
+  /** What GET /openapi.json says of it. */
+  readonly docs: RouteDocs
   /** Served also while the broker is not ready, and to everybody. */
-  readonly isHealth: boolean
+  readonly isOpen: boolean
   /** Answers, or returns who takes the body and answers later. What it throws becomes the answer. */
   readonly run: (exchange: Exchange) => BodySink | null
 }
 
-function route(
+function route<Pattern extends string>(
   method: Route['method'],
-  pattern: string,
+  pattern: Pattern,
   run: Route['run'],
   operation: Operation,
-  about: string
+  docs: DocsOf<Pattern>
 ): Route {
-  return { method, pattern, run, operation, about, isHealth: operation === 'health' }
+  return { method, pattern, run, operation, docs, isOpen: operations[operation] === 'nothing' }
 }
 
 export const routes: readonly Route[] = [
-  route('POST', '/topics', createTopic, 'create topic', 'Create a topic.'),
-  route('GET', '/topics', listTopics, 'list topics', 'List the topics.'),
-  route(
-    'GET',
-    '/topics/:name',
-    describeTopic,
-    'describe topic',
-    'Partitions, offsets, sizes and configuration of a topic.'
-  ),
-  route('DELETE', '/topics/:name', deleteTopic, 'delete topic', 'Delete a topic and its data.'),
-  route('GET', '/topics/:name/config', topicConfig, 'read topic config', 'The resolved configuration of a topic.'),
-  route(
-    'PUT',
-    '/topics/:name/config',
-    changeTopicConfig,
-    'change topic config',
-    'Change it; omitted fields keep their value.'
-  ),
-  route('POST', '/topics/:name/produce', produce, 'produce', 'Append records; answered when they are on disk.'),
-  route('GET', '/topics/:name/consume', consume, 'consume', 'Read a partition from an offset.'),
-  route(
-    'GET',
-    '/topics/:name/offsets',
-    offsets,
-    'list offsets',
-    'Where partitions begin and end, and the first record at a time.'
-  ),
-  route('POST', '/groups/:group/commit', commitOffset, 'use group', 'Record the next offset to read.'),
-  route(
-    'GET',
-    '/groups/:group/offsets',
-    groupOffsets,
-    'use group',
-    'Committed offsets on topics that the key can read.'
-  ),
-  route(
-    'GET',
-    '/groups/:group/consume',
-    groupConsume,
-    'use group',
-    'Read a partition from the committed offset; commits nothing.'
-  ),
-  route('POST', '/groups/:group/join', joinGroup, 'use group', 'Join, and receive partitions.'),
-  route('POST', '/groups/:group/heartbeat', heartbeat, 'use group', 'Stay a member; learn about rebalances.'),
-  route('POST', '/groups/:group/leave', leaveGroup, 'use group', 'Leave; the group rebalances.'),
-  route('GET', '/groups/:group/assignment', groupAssignment, 'use group', "The member's current partitions."),
-  route(
-    'POST',
-    '/groups/:group/reset',
-    resetGroup,
-    'use group',
-    'Commit where a topic begins, ends, or was at a time.'
-  ),
-  route('GET', '/groups/:group', describeGroup, 'use group', 'Members, generation and lag of a group.'),
-  route('DELETE', '/groups/:group', removeGroup, 'use group', 'Forget a group and its offsets.'),
-  route('GET', '/groups', listGroups, 'use group', 'The same of all groups that the key owns.'),
-  route(
-    'POST',
-    '/admin/reset-offsets',
-    resetOffsets,
-    'reset offsets',
-    'Move every group on a topic back to its first offset.'
-  ),
-  route(
-    'POST',
-    '/topics/:name/delete-records',
-    deleteRecords,
-    'delete records',
-    'Drop the records of a partition below an offset.'
-  ),
-  route(
-    'GET',
-    '/admin/producers',
-    listProducers,
-    'manage producers',
-    'Idempotent producers, and what each sent last to which partition.'
-  ),
-  route(
-    'POST',
-    '/admin/run-retention',
-    runRetention,
-    'run cleaning',
-    'Drop at once the segments that have had their time.'
-  ),
-  route(
-    'GET',
-    '/admin/tiered/:topic/:partition',
-    tieredSegments,
-    'list cold segments',
-    'Base offsets of the segments in cold storage.'
-  ),
-  route(
-    'POST',
-    '/admin/run-compaction',
-    runCompaction,
-    'run cleaning',
-    'Compact at once every topic whose policy says so.'
-  ),
-  route(
-    'DELETE',
-    '/admin/producers/:id',
-    forgetProducer,
-    'manage producers',
-    'Forget one: its next use starts afresh.'
-  ),
-  route('POST', '/admin/keys', createKey, 'manage keys', 'Create a key; its secret is told once, here.'),
-  route('GET', '/admin/keys', listKeys, 'manage keys', 'List the keys, without secrets, revoked ones too.'),
-  route('DELETE', '/admin/keys/:key_id', revokeKey, 'manage keys', 'Revoke a key: it stops working at once.'),
-  route(
-    'POST',
-    '/schemas',
-    registerSchema,
-    'register schema',
-    'Add a version to a subject; it must suit the ones before.'
-  ),
-  route('GET', '/schemas', listSchemas, 'list schemas', 'All versions of all subjects that the key can read.'),
-  route('GET', '/schemas/:schema_id', schemaById, 'read schema', 'The schema that has an id.'),
-  route('GET', '/subjects', listSubjects, 'list schemas', 'Names of the subjects that the key can read.'),
-  route('GET', '/subjects/:subject/versions', subjectVersions, 'read schema', 'The versions that a subject has.'),
-  route(
-    'GET',
-    '/subjects/:subject/versions/:version',
-    subjectVersion,
-    'read schema',
-    'A version of a subject by its number, or the latest.'
-  ),
-  route(
-    'GET',
-    '/subjects/:subject/config',
-    subjectCompatibility,
-    'read schema',
-    'The compatibility mode of a subject; null: the general one.'
-  ),
-  route('PUT', '/subjects/:subject/config', setSubjectCompatibility, 'manage compatibility', 'Choose it.'),
-  route(
-    'GET',
-    '/admin/schemas/config',
-    generalCompatibility,
-    'manage compatibility',
-    'The compatibility mode of subjects that have none of their own.'
-  ),
-  route('PUT', '/admin/schemas/config', setGeneralCompatibility, 'manage compatibility', 'Choose it.'),
-  route('GET', '/metrics', metrics, 'metrics', 'What the broker counts, in Prometheus text format.'),
-  route('GET', '/raft', replication, 'read replication', 'Who has which copies; one broker alone has no others.'),
-  route('GET', '/healthz', healthz, 'health', 'The process lives; with the number of topics.'),
-  route('GET', '/readyz', readyz, 'health', 'The broker serves requests.')
+  route('POST', '/topics', createTopic, 'create topic', topicDocs.create),
+  route('GET', '/topics', listTopics, 'list topics', topicDocs.list),
+  route('GET', '/topics/:name', describeTopic, 'describe topic', topicDocs.describe),
+  route('DELETE', '/topics/:name', deleteTopic, 'delete topic', topicDocs.delete),
+  route('GET', '/topics/:name/config', topicConfig, 'read topic config', topicDocs.config),
+  route('PUT', '/topics/:name/config', changeTopicConfig, 'change topic config', topicDocs.changeConfig),
+  route('POST', '/topics/:name/produce', produce, 'produce', recordDocs.produce),
+  route('GET', '/topics/:name/consume', consume, 'consume', recordDocs.consume),
+  route('GET', '/topics/:name/offsets', offsets, 'list offsets', recordDocs.offsets),
+  route('POST', '/groups/:group/commit', commitOffset, 'use group', groupDocs.commit),
+  route('GET', '/groups/:group/offsets', groupOffsets, 'use group', groupDocs.offsets),
+  route('GET', '/groups/:group/consume', groupConsume, 'use group', groupDocs.consume),
+  route('POST', '/groups/:group/join', joinGroup, 'use group', groupDocs.join),
+  route('POST', '/groups/:group/heartbeat', heartbeat, 'use group', groupDocs.heartbeat),
+  route('POST', '/groups/:group/leave', leaveGroup, 'use group', groupDocs.leave),
+  route('GET', '/groups/:group/assignment', groupAssignment, 'use group', groupDocs.assignment),
+  route('POST', '/groups/:group/reset', resetGroup, 'use group', groupDocs.reset),
+  route('GET', '/groups/:group', describeGroup, 'use group', groupDocs.describe),
+  route('DELETE', '/groups/:group', removeGroup, 'use group', groupDocs.remove),
+  route('GET', '/groups', listGroups, 'use group', groupDocs.list),
+  route('POST', '/admin/reset-offsets', resetOffsets, 'reset offsets', groupDocs.resetTopic),
+  route('POST', '/topics/:name/delete-records', deleteRecords, 'delete records', topicDocs.deleteRecords),
+  route('GET', '/admin/producers', listProducers, 'manage producers', adminDocs.listProducers),
+  route('POST', '/admin/run-retention', runRetention, 'run cleaning', adminDocs.runRetention),
+  route('GET', '/admin/tiered/:topic/:partition', tieredSegments, 'list cold segments', adminDocs.tieredSegments),
+  route('POST', '/admin/run-compaction', runCompaction, 'run cleaning', adminDocs.runCompaction),
+  route('DELETE', '/admin/producers/:id', forgetProducer, 'manage producers', adminDocs.forgetProducer),
+  route('POST', '/admin/keys', createKey, 'manage keys', adminDocs.createKey),
+  route('GET', '/admin/keys', listKeys, 'manage keys', adminDocs.listKeys),
+  route('DELETE', '/admin/keys/:key_id', revokeKey, 'manage keys', adminDocs.revokeKey),
+  route('POST', '/schemas', registerSchema, 'register schema', schemaDocs.register),
+  route('GET', '/schemas', listSchemas, 'list schemas', schemaDocs.list),
+  route('GET', '/schemas/:schema_id', schemaById, 'read schema', schemaDocs.byId),
+  route('GET', '/subjects', listSubjects, 'list schemas', schemaDocs.subjects),
+  route('GET', '/subjects/:subject/versions', subjectVersions, 'read schema', schemaDocs.versions),
+  route('GET', '/subjects/:subject/versions/:version', subjectVersion, 'read schema', schemaDocs.version),
+  route('GET', '/subjects/:subject/config', subjectCompatibility, 'read schema', schemaDocs.mode),
+  route('PUT', '/subjects/:subject/config', setSubjectCompatibility, 'manage compatibility', schemaDocs.setMode),
+  route('GET', '/admin/schemas/config', generalCompatibility, 'manage compatibility', schemaDocs.generalMode),
+  route('PUT', '/admin/schemas/config', setGeneralCompatibility, 'manage compatibility', schemaDocs.setGeneralMode),
+  route('GET', '/metrics', metrics, 'metrics', healthDocs.metrics),
+  route('GET', '/raft', replication, 'read replication', adminDocs.replication),
+  route('GET', '/healthz', healthz, 'health', healthDocs.healthz),
+  route('GET', '/readyz', readyz, 'health', healthDocs.readyz),
+  route('GET', '/openapi.json', openApi, 'describe api', healthDocs.openApi)
 ]

@@ -10,7 +10,7 @@ import { U64_MAX } from './form.ts'
 import { readTime, readU64 } from './query.ts'
 
 /** The parameters that say it. */
-export const startNames: readonly string[] = ['offset', 'timestamp_ms']
+export const startNames = ['offset', 'timestamp_ms'] as const
 
 /** latest: behind what is there now. time: the first record at or after it, behind what is there now if none is so late. */
 export type Start =

@@ -45,9 +45,9 @@ export function accessCases(engine: EngineName): void {
     }
   })
 
-  test('the health routes ask for none, and everything else does, what is not there too', async t => {
+  test('health and the description of the API ask for none, and everything else does, what is not there too', async t => {
     const { send } = await startGuarded(t, engine)
-    for (const path of ['/healthz', '/readyz']) {
+    for (const path of ['/healthz', '/readyz', '/openapi.json']) {
       for (const method of ['GET', 'HEAD']) assert.equal((await send(method, path)).status, 200)
     }
     const places = [

@@ -1,0 +1,161 @@
+/** What the documentation says of the routes of consumer groups. Pure data. */
+import { limits } from '../../../model/limits.ts'
+import { readAnswers, readErrors, readQuery } from './record-docs.ts'
+import { json, jsonBody, type Parameters, type RouteDocs } from './route-docs.ts'
+import { choice, fields, list, noun, orNull, text, time, u32, u64, whole } from './schema.ts'
+import { lookErrors } from './topic-docs.ts'
+
+const path = { group: { about: 'Name of the group.', schema: noun('TopicName') } } as const satisfies Parameters
+
+/** Of what may make a group. */
+const makingErrors = [
+  'NAME_INVALID',
+  'TOPIC_NOT_FOUND',
+  'GROUP_OWNED',
+  'GROUPS_TOO_MANY',
+  'DISK_FULL',
+  'OVERLOADED'
+] as const
+
+const memberId = text('As the answer to the join has it.')
+
+export const groupDocs = {
+  commit: {
+    id: 'commitOffset',
+    tag: 'groups',
+    about: 'Record the next offset to read.',
+    details: 'It shows at once and is on disk within a second. A group comes to be with its first commit or join.',
+    path,
+    body: jsonBody(fields({ topic: noun('TopicName'), partition: u32(), offset: u64('The next to read.') })),
+    answers: { 204: { about: 'It is noted.' } },
+    errors: ['PARTITION_RANGE', 'GROUP_OFFSETS_TOO_MANY', ...makingErrors]
+  },
+  offsets: {
+    id: 'listCommittedOffsets',
+    tag: 'groups',
+    about: 'Committed offsets on topics that the key can read.',
+    path,
+    answers: { 200: json('None of a group that is not there.', noun('CommittedOffsets')) },
+    errors: ['GROUP_OWNED']
+  },
+  consume: {
+    id: 'consumeAsGroup',
+    tag: 'groups',
+    about: 'Read a partition from the committed offset; commits nothing.',
+    path,
+    query: { ...readQuery, topic: { about: 'Name of the topic.', schema: noun('TopicName'), isRequired: true } },
+    answers: readAnswers,
+    errors: ['GROUP_OWNED', 'TOPIC_NOT_FOUND', ...readErrors]
+  },
+  join: {
+    id: 'joinGroup',
+    tag: 'groups',
+    about: 'Join, and receive partitions.',
+    path,
+    body: jsonBody(
+      fields(
+        { topics: list(noun('TopicName'), '', { minItems: 1, maxItems: limits.memberTopicsMax }) },
+        { member_id: orNull(text('Left out: the broker picks one.')) }
+      )
+    ),
+    answers: {
+      200: json(
+        'It is a member.',
+        fields({ member_id: text(), generation: whole(), assignment: list(noun('Partition')) })
+      )
+    },
+    errors: ['FIELD_RANGE', 'GROUP_KIND', 'MEMBER_OWNED', 'MEMBERS_TOO_MANY', ...makingErrors]
+  },
+  heartbeat: {
+    id: 'heartbeat',
+    tag: 'groups',
+    about: 'Stay a member; learn about rebalances.',
+    path,
+    body: jsonBody(fields({ member_id: memberId, generation: u64('That the member knows.') })),
+    answers: { 200: json('What became of the member.', noun('Heartbeat')) },
+    errors: ['GROUP_OWNED', 'MEMBER_OWNED']
+  },
+  leave: {
+    id: 'leaveGroup',
+    tag: 'groups',
+    about: 'Leave; the group rebalances.',
+    path,
+    body: jsonBody(fields({ member_id: memberId })),
+    answers: { 204: { about: 'It is no member, also if it was none.' } },
+    errors: ['GROUP_OWNED', 'MEMBER_OWNED']
+  },
+  assignment: {
+    id: 'readAssignment',
+    tag: 'groups',
+    about: "The member's current partitions.",
+    path,
+    query: { member_id: { about: 'Of the member.', schema: memberId, isRequired: true } },
+    answers: { 200: json('They are its own.', noun('Assignment')) },
+    errors: ['GROUP_NOT_FOUND', 'GROUP_OWNED', 'MEMBER_NOT_FOUND', 'MEMBER_OWNED']
+  },
+  reset: {
+    id: 'resetGroup',
+    tag: 'groups',
+    about: 'Commit where a topic begins, ends, or was at a time.',
+    path,
+    body: jsonBody(
+      fields(
+        {
+          topic: noun('TopicName'),
+          to: {
+            oneOf: [
+              choice(['earliest', 'latest']),
+              fields({ timestamp_ms: time('The first record at or after it, in Unix milliseconds; else the end.') })
+            ]
+          }
+        },
+        { partition: orNull(u32('Left out: all of the topic.')) }
+      )
+    ),
+    answers: { 200: json('What is committed in those partitions now.', noun('CommittedOffsets')) },
+    errors: [
+      'PARTITION_RANGE',
+      'GROUP_OFFSETS_TOO_MANY',
+      'READ_FAILED',
+      'COLD_UNAVAILABLE',
+      'SHARD_DOWN',
+      'SHARD_DIED',
+      ...makingErrors
+    ]
+  },
+  describe: {
+    id: 'describeGroup',
+    tag: 'groups',
+    about: 'Members, generation and lag of a group.',
+    path,
+    answers: { 200: json('The group.', noun('Group')) },
+    errors: ['GROUP_NOT_FOUND', 'GROUP_OWNED']
+  },
+  remove: {
+    id: 'deleteGroup',
+    tag: 'groups',
+    about: 'Forget a group and its offsets.',
+    path,
+    answers: { 204: { about: 'It is forgotten.' } },
+    errors: ['GROUP_NOT_FOUND', 'GROUP_OWNED', 'GROUP_NOT_EMPTY', 'DISK_FULL', 'OVERLOADED']
+  },
+  list: {
+    id: 'listGroups',
+    tag: 'groups',
+    about: 'Members, generation and lag of all groups that the key owns.',
+    answers: {
+      200: json(
+        'In the order in which they were made; of an administrator all.',
+        fields({ groups: list(noun('Group')) })
+      )
+    }
+  },
+  resetTopic: {
+    id: 'resetOffsets',
+    tag: 'groups',
+    about: 'Move every group on a topic back to its first offset.',
+    body: jsonBody(fields({ topic: noun('TopicName') })),
+    answers: { 200: json('How much was moved.', fields({ groups_affected: whole(), entries_reset: whole() })) },
+    errors: ['TOPIC_NOT_FOUND', 'DISK_FULL', ...lookErrors]
+  }
+} as const satisfies Record<string, RouteDocs>

@@ -1,0 +1,117 @@
+/** What the documentation says of producing, consuming and looking for offsets. Pure data. */
+import { limits } from '../../../model/limits.ts'
+import type { readNames } from '../consume-exchange.ts'
+import type { offsetNames } from '../offset-routes.ts'
+import type { startNames } from '../start-offset.ts'
+import { json, jsonBody, jsonOrMsgpack, type Parameter, type RouteDocs } from './route-docs.ts'
+import { choice, fields, list, noun, orNull, text, time, u32, u64 } from './schema.ts'
+import { lookErrors, topicPath } from './topic-docs.ts'
+
+/** The partition that is read. */
+export const partitionQuery = { about: 'Numbered from 0.', schema: u32() } as const satisfies Parameter
+
+const brought = 'What is out of range is brought to the nearest value that is allowed.'
+
+/** Of every read, whether it begins at an offset or where a group is. */
+export const readQuery = {
+  partition: { ...partitionQuery, isRequired: true },
+  max_records: {
+    about: `At most so many records, up to --max-fetch-records. ${brought}`,
+    schema: u64('', { default: limits.fetchRecordsDefault })
+  },
+  max_bytes: {
+    about: `At most so many bytes, up to --max-fetch-bytes; one record comes in any case. ${brought}`,
+    schema: u64('', { default: limits.fetchBytesDefault })
+  },
+  encoding: {
+    about:
+      'How keys, values and values of headers are written: as text, or exactly, whatever their bytes. Not for MessagePack.',
+    schema: choice(['utf8', 'utf-8', 'base64'], '', { default: 'utf8' })
+  },
+  max_wait_ms: {
+    about: `Milliseconds to wait until there is something to read, up to ${limits.readWaitMsMax}. ${brought}`,
+    schema: u64('', { default: 0 })
+  },
+  min_bytes: { about: `How much to wait for, up to max_bytes. ${brought}`, schema: u64('', { default: 1 }) }
+} as const satisfies Readonly<Record<(typeof readNames)[number], Parameter>>
+
+/** Where a read begins. */
+const startQuery = {
+  offset: {
+    about: 'Where to begin. Either it or timestamp_ms is asked for.',
+    schema: { oneOf: [u64(), choice(['earliest', 'latest'])] }
+  },
+  timestamp_ms: {
+    about: 'Begin at the first record at or after it; behind the last one if none is so late.',
+    schema: time('Unix milliseconds.')
+  }
+} as const satisfies Readonly<Record<(typeof startNames)[number], Parameter>>
+
+/** What a read may be refused with, beside its name. */
+export const readErrors = ['PARTITION_RANGE', 'RATE_LIMITED', 'READ_FAILED', 'COLD_UNAVAILABLE', ...lookErrors] as const
+
+/** The answer of a read. */
+export const readAnswers = {
+  200: jsonOrMsgpack('Records, in the order of their offsets.', noun('ReadAnswer'))
+} as const
+
+export const recordDocs = {
+  produce: {
+    id: 'produce',
+    tag: 'records',
+    about: 'Append records; answered when they are on disk.',
+    details:
+      'All are written or none. With a `producer_id` a request may be sent again until it is answered, and its records are in the log once.',
+    path: topicPath,
+    body: jsonBody(
+      fields(
+        { records: list(noun('RecordToProduce'), '', { maxItems: limits.requestRecordsMax }) },
+        { producer_id: orNull(text('Of an idempotent producer, whose records all have a sequence.')) }
+      )
+    ),
+    answers: {
+      200: json('Where each record is, in the order of the request.', fields({ results: list(noun('ProduceResult')) }))
+    },
+    errors: [
+      'TOPIC_NOT_FOUND',
+      'RECORDS_TOO_MANY',
+      'RECORD_TOO_LARGE',
+      'RATE_LIMITED',
+      'SEQUENCE_INVALID',
+      'PARTITION_RANGE',
+      'NAME_INVALID',
+      'PRODUCERS_TOO_MANY',
+      'PRODUCER_OWNED',
+      'SEQUENCE_GAP',
+      'SEQUENCE_TOO_LOW',
+      'DISK_FULL',
+      'WRITE_FAILED',
+      ...lookErrors
+    ]
+  },
+  consume: {
+    id: 'consume',
+    tag: 'records',
+    about: 'Read a partition from an offset or a time.',
+    path: topicPath,
+    query: { ...readQuery, ...startQuery },
+    answers: readAnswers,
+    errors: ['TOPIC_NOT_FOUND', 'FIELD_RANGE', ...readErrors]
+  },
+  offsets: {
+    id: 'listOffsets',
+    tag: 'topics',
+    about: 'Where partitions begin and end, and the first record at a time.',
+    path: topicPath,
+    query: {
+      partition: { ...partitionQuery, about: 'Numbered from 0; left out: all of the topic.' },
+      timestamp_ms: { about: 'Also tell of the first record at or after it.', schema: time('Unix milliseconds.') }
+    } satisfies Readonly<Record<(typeof offsetNames)[number], Parameter>>,
+    answers: {
+      200: json('One partition if it was named, else all.', {
+        oneOf: [noun('PartitionOffsets'), fields({ partitions: list(noun('PartitionOffsets')) })]
+      })
+    },
+    errors: ['TOPIC_NOT_FOUND', 'PARTITION_RANGE', 'FIELD_RANGE', 'READ_FAILED', 'COLD_UNAVAILABLE', ...lookErrors]
+  }
+} as const satisfies Record<string, RouteDocs>
