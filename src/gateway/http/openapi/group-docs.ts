@@ -5,7 +5,10 @@ import { json, jsonBody, type Parameters, type RouteDocs } from './route-docs.ts
 import { choice, fields, list, noun, orNull, text, time, u32, u64, whole } from './schema.ts'
 import { lookErrors } from './topic-docs.ts'
 
-const path = { group: { about: 'Name of the group.', schema: noun('TopicName') } } as const satisfies Parameters
+/** The name in a path of a group. */
+export const groupPath = {
+  group: { about: 'Name of the group.', schema: noun('TopicName') }
+} as const satisfies Parameters
 
 /** Of what may make a group. */
 const makingErrors = [
@@ -25,7 +28,7 @@ export const groupDocs = {
     tag: 'groups',
     about: 'Record the next offset to read.',
     details: 'It shows at once and is on disk within a second. A group comes to be with its first commit or join.',
-    path,
+    path: groupPath,
     body: jsonBody(fields({ topic: noun('TopicName'), partition: u32(), offset: u64('The next to read.') })),
     answers: { 204: { about: 'It is noted.' } },
     errors: ['PARTITION_RANGE', 'GROUP_OFFSETS_TOO_MANY', ...makingErrors]
@@ -34,7 +37,7 @@ export const groupDocs = {
     id: 'listCommittedOffsets',
     tag: 'groups',
     about: 'Committed offsets on topics that the key can read.',
-    path,
+    path: groupPath,
     answers: { 200: json('None of a group that is not there.', noun('CommittedOffsets')) },
     errors: ['GROUP_OWNED']
   },
@@ -42,7 +45,7 @@ export const groupDocs = {
     id: 'consumeAsGroup',
     tag: 'groups',
     about: 'Read a partition from the committed offset; commits nothing.',
-    path,
+    path: groupPath,
     query: { ...readQuery, topic: { about: 'Name of the topic.', schema: noun('TopicName'), isRequired: true } },
     answers: readAnswers,
     errors: ['GROUP_OWNED', 'TOPIC_NOT_FOUND', ...readErrors]
@@ -51,7 +54,7 @@ export const groupDocs = {
     id: 'joinGroup',
     tag: 'groups',
     about: 'Join, and receive partitions.',
-    path,
+    path: groupPath,
     body: jsonBody(
       fields(
         { topics: list(noun('TopicName'), '', { minItems: 1, maxItems: limits.memberTopicsMax }) },
@@ -70,7 +73,7 @@ export const groupDocs = {
     id: 'heartbeat',
     tag: 'groups',
     about: 'Stay a member; learn about rebalances.',
-    path,
+    path: groupPath,
     body: jsonBody(fields({ member_id: memberId, generation: u64('That the member knows.') })),
     answers: { 200: json('What became of the member.', noun('Heartbeat')) },
     errors: ['GROUP_OWNED', 'MEMBER_OWNED']
@@ -79,7 +82,7 @@ export const groupDocs = {
     id: 'leaveGroup',
     tag: 'groups',
     about: 'Leave; the group rebalances.',
-    path,
+    path: groupPath,
     body: jsonBody(fields({ member_id: memberId })),
     answers: { 204: { about: 'It is no member, also if it was none.' } },
     errors: ['GROUP_OWNED', 'MEMBER_OWNED']
@@ -88,7 +91,7 @@ export const groupDocs = {
     id: 'readAssignment',
     tag: 'groups',
     about: "The member's current partitions.",
-    path,
+    path: groupPath,
     query: { member_id: { about: 'Of the member.', schema: memberId, isRequired: true } },
     answers: { 200: json('They are its own.', noun('Assignment')) },
     errors: ['GROUP_NOT_FOUND', 'GROUP_OWNED', 'MEMBER_NOT_FOUND', 'MEMBER_OWNED']
@@ -97,7 +100,7 @@ export const groupDocs = {
     id: 'resetGroup',
     tag: 'groups',
     about: 'Commit where a topic begins, ends, or was at a time.',
-    path,
+    path: groupPath,
     body: jsonBody(
       fields(
         {
@@ -127,7 +130,7 @@ export const groupDocs = {
     id: 'describeGroup',
     tag: 'groups',
     about: 'Members, generation and lag of a group.',
-    path,
+    path: groupPath,
     answers: { 200: json('The group.', noun('Group')) },
     errors: ['GROUP_NOT_FOUND', 'GROUP_OWNED']
   },
@@ -135,7 +138,7 @@ export const groupDocs = {
     id: 'deleteGroup',
     tag: 'groups',
     about: 'Forget a group and its offsets.',
-    path,
+    path: groupPath,
     answers: { 204: { about: 'It is forgotten.' } },
     errors: ['GROUP_NOT_FOUND', 'GROUP_OWNED', 'GROUP_NOT_EMPTY', 'DISK_FULL', 'OVERLOADED']
   },

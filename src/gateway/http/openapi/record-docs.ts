@@ -36,7 +36,7 @@ export const readQuery = {
 } as const satisfies Readonly<Record<(typeof readNames)[number], Parameter>>
 
 /** Where a read begins. */
-const startQuery = {
+export const startQuery = {
   offset: {
     about: 'Where to begin. Either it or timestamp_ms is asked for.',
     schema: { oneOf: [u64(), choice(['earliest', 'latest'])] }
