@@ -60,7 +60,6 @@ const packages = {
   'smol-toml': 'src/config',
   ajv: 'src/schemas',
   'ajv-formats': 'src/schemas',
-  avsc: 'src/schemas',
   protobufjs: 'src/schemas',
   'hdr-histogram-js': 'native-free-bench',
   'cli-progress': 'src/cli',
