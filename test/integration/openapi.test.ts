@@ -4,6 +4,7 @@
  */
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
+import { pack } from 'msgpackr/pack'
 import { MSGPACK_TYPE } from '../../src/gateway/http/accept.ts'
 import { routes, type Route } from '../../src/gateway/http/routes.ts'
 import { operations } from '../../src/model/access.ts'
@@ -64,14 +65,17 @@ class Asker {
   }
 }
 
-/** A read whose answer comes in MessagePack. */
-async function readPacked(api: HttpApi, checker: DescriptionChecker): Promise<void> {
-  const url = `${api.url}/topics/there/consume?partition=0&offset=0`
-  const response = await fetch(url, { headers: { accept: MSGPACK_TYPE } })
+/** A request in MessagePack, whose answer comes in it too. */
+async function askPacked(api: HttpApi, checker: DescriptionChecker, key: string, path: string): Promise<void> {
+  const route = routeOf(key)
+  const { method } = route
+  const packed = { records: [{ value: Buffer.from([0xff]), headers: [['n', null]], partition: 1 }] }
+  const init = { headers: { accept: MSGPACK_TYPE, 'content-type': MSGPACK_TYPE }, method }
+  const response = await fetch(api.url + path, method === 'POST' ? { ...init, body: pack(packed) } : init)
   assert.equal(response.headers.get('content-type'), MSGPACK_TYPE)
   const body = Buffer.from(await response.arrayBuffer())
   const { status, headers } = response
-  checker.check(routeOf('GET /topics/:name/consume'), { status, body, header: name => headers.get(name) })
+  checker.check(route, { status, body, header: name => headers.get(name) })
 }
 
 async function descriptionOf(api: HttpApi): Promise<DescriptionChecker> {
@@ -127,6 +131,15 @@ async function askFurther(asker: Asker): Promise<void> {
   await asker.ask('POST /topics/:name/delete-records', '/topics/there/delete-records', { partition: 0, offset: 1 })
   const skipping = await asker.ask('GET /topics/:name/consume', '/topics/there/consume?partition=0&offset=0')
   assert.match(skipping.text, /"skipped"/)
+  const withHeaders = { encoding: 'base64', records: [{ value: 'AA==', headers: [['n', 'AA==']], partition: 1 }] }
+  await asker.ask('POST /topics/:name/produce', '/topics/there/produce', withHeaders)
+  await asker.raw(routeOf('POST /topics/:name/produce'), {
+    path: '/topics/there/produce',
+    headers: `Content-Type: ${MSGPACK_TYPE}\r\n`,
+    body: Buffer.from([0xc1])
+  })
+  const withThem = await asker.ask('GET /topics/:name/consume', '/topics/there/consume?partition=1&offset=earliest')
+  assert.match(withThem.text, /"headers"/)
   for (const query of ['offset=latest', 'timestamp_ms=0'])
     await asker.ask('GET /topics/:name/consume', `/topics/there/consume?partition=1&${query}`)
   await asker.ask('GET /topics/:name/consume', '/topics/there/consume?partition=0&offset=18446744073709551615')
@@ -171,7 +184,8 @@ onBothEngines(
         assert.ok(answer.status < 300, `${keyOf(route)}: ${answer.status} ${answer.body}`)
         if (route.pattern !== '/groups/:group/join') continue
         await askFurther(asker)
-        await readPacked(api, checker)
+        await askPacked(api, checker, 'POST /topics/:name/produce', '/topics/there/produce')
+        await askPacked(api, checker, 'GET /topics/:name/consume', '/topics/there/consume?partition=1&offset=0')
       }
       await asker.ask('DELETE /topics/:name', '/topics/there')
     })

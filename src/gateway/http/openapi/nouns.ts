@@ -47,6 +47,10 @@ const configPatch = {
 
 const partition = u32('Numbered from 0.')
 const keyText = orNull(text('null: the record has none.'))
+const headers = list(
+  { type: 'array', prefixItems: [text(), orNull(text())], items: false, minItems: 2, maxItems: 2 },
+  'Names and values, in order; names may repeat.'
+)
 const place = { topic: noun('TopicName'), partition }
 
 const partitionDescription = fields({
@@ -83,6 +87,7 @@ export const nouns: Readonly<Record<NounName, Schema>> = {
     {
       key: keyText,
       partition: orNull(u32('Left out: by the key, or the next one in turn.')),
+      headers: orNull({ ...headers, maxItems: limits.recordHeadersMax }),
       sequence: orNull(whole('Of an idempotent producer: each is one more than the last in its partition.'))
     }
   ),
@@ -90,10 +95,7 @@ export const nouns: Readonly<Record<NounName, Schema>> = {
     { partition, offset: whole() },
     { duplicate: { type: 'boolean', description: 'True where the record was there already: only then it is told.' } }
   ),
-  Headers: list(
-    { type: 'array', prefixItems: [text(), orNull(text())], items: false, minItems: 2, maxItems: 2 },
-    'Names and values, in order; names may repeat.'
-  ),
+  Headers: headers,
   Record: fields(
     { partition, offset: whole(), timestamp_ms: time('When it was produced.'), key: keyText, value: text() },
     { headers: noun('Headers') }

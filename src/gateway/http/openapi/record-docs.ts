@@ -3,7 +3,7 @@ import { limits } from '../../../model/limits.ts'
 import type { readNames } from '../consume-exchange.ts'
 import type { offsetNames } from '../offset-routes.ts'
 import type { startNames } from '../start-offset.ts'
-import { json, jsonBody, jsonOrMsgpack, type Parameter, type RouteDocs } from './route-docs.ts'
+import { json, jsonOrMsgpack, jsonOrMsgpackBody, type Parameter, type RouteDocs } from './route-docs.ts'
 import { choice, fields, list, noun, orNull, text, time, u32, u64 } from './schema.ts'
 import { lookErrors, topicPath } from './topic-docs.ts'
 
@@ -63,16 +63,27 @@ export const recordDocs = {
     details:
       'All are written or none. With a `producer_id` a request may be sent again until it is answered, and its records are in the log once.',
     path: topicPath,
-    body: jsonBody(
+    body: jsonOrMsgpackBody(
       fields(
         { records: list(noun('RecordToProduce'), '', { maxItems: limits.requestRecordsMax }) },
-        { producer_id: orNull(text('Of an idempotent producer, whose records all have a sequence.')) }
+        {
+          encoding: orNull(
+            choice(['utf8', 'base64'], 'How keys, values and values of headers are written. Not for MessagePack.', {
+              default: 'utf8'
+            })
+          ),
+          producer_id: orNull(text('Of an idempotent producer, whose records all have a sequence.'))
+        }
       )
     ),
     answers: {
-      200: json('Where each record is, in the order of the request.', fields({ results: list(noun('ProduceResult')) }))
+      200: jsonOrMsgpack(
+        'Where each record is, in the order of the request.',
+        fields({ results: list(noun('ProduceResult')) })
+      )
     },
     errors: [
+      'BODY_NOT_MSGPACK',
       'TOPIC_NOT_FOUND',
       'RECORDS_TOO_MANY',
       'RECORD_TOO_LARGE',

@@ -78,6 +78,11 @@ export function jsonOrMsgpack(about: string, schema: Schema): AnswerDocs {
   return { about: `${about} ${more}`, content: { [JSON_TYPE]: schema, [MSGPACK_TYPE]: schema } }
 }
 
+/** A body of either. */
+export function jsonOrMsgpackBody(schema: Schema): Content {
+  return { [JSON_TYPE]: schema, [MSGPACK_TYPE]: schema }
+}
+
 /** A body of JSON. */
 export function jsonBody(schema: Schema): Content {
   return { [JSON_TYPE]: schema }

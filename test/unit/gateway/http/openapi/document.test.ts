@@ -80,6 +80,8 @@ interface Described {
   readonly isRequired: boolean
 }
 
+const isNullable = ({ type }: Schema): boolean => Array.isArray(type) && type.includes('null')
+
 /** The fields of a body by path, as the samples write them. */
 function fieldsOf(schema: Schema, path = ''): Record<string, Described> {
   const { properties = {}, required = [], items, prefixItems } = schema
@@ -87,7 +89,7 @@ function fieldsOf(schema: Schema, path = ''): Record<string, Described> {
     return [name, field, required.includes(name)]
   })
   if (typeof items === 'object') inner.push(['0', items, true])
-  for (const [i, item] of (prefixItems ?? []).entries()) inner.push([String(i), item, true])
+  for (const [i, item] of (prefixItems ?? []).entries()) inner.push([String(i), item, !isNullable(item)])
   const found = inner.map(([name, field, isRequired]) => {
     const meaning = meant(field)
     return { [path + name]: { kind: kindOf(meaning), isRequired }, ...fieldsOf(meaning, `${path}${name}.`) }
