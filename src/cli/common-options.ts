@@ -115,6 +115,14 @@ export function smallWholeOf(value: unknown, flag: string, range: WholeRange): n
   return whole === null ? null : Number(whole)
 }
 
+/** `true` or `false`. @returns null if the option was not given. @throws UsageError */
+export function switchOf(value: unknown, flag: string): boolean | null {
+  const text = textOf(value)
+  if (text === null) return null
+  if (text === 'true' || text === 'false') return text === 'true'
+  throw new UsageError(`${flag} '${text}' is neither true nor false`)
+}
+
 /** A whole number, or a size with a unit such as 64MiB. @throws UsageError */
 export function sizeOf(value: unknown, flag: string, range: WholeRange): Whole | null {
   const text = textOf(value)

@@ -39,7 +39,7 @@ export function formatPosition(answer: Pick<ConsumeAnswer, 'next_offset' | 'high
 
 const neverFields = new Set(['retention_ms', 'retention_bytes'])
 
-function formatConfigValue(name: string, value: Whole | string | null): string {
+function formatConfigValue(name: string, value: Whole | string | boolean | null): string {
   return `${name}=${value === null && neverFields.has(name) ? 'never' : String(value)}`
 }
 

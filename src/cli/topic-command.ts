@@ -10,6 +10,7 @@ import {
   requiredText,
   sizeOf,
   smallWholeOf,
+  switchOf,
   textOf,
   timeOf,
   u32,
@@ -67,6 +68,7 @@ function addConfigOptions(command: Command): Command {
     .option('--cleanup-policy <policy>', 'delete, compact or compact,delete')
     .option('--segment-bytes <bytes>', 'size at which a segment ends')
     .option('--tombstone-retention-ms <ms>', 'how long compaction keeps a tombstone')
+    .option('--validate-schema <true|false>', "whether records must match the latest schema of '<topic>-value'")
 }
 
 function addAlter(topic: Command, io: CliIo): void {
@@ -106,12 +108,13 @@ async function printConfig(answer: Answer<TopicConfigFields>, options: OptionTex
 }
 
 function configOf(options: OptionTexts): TopicConfigFields {
-  const fields: Readonly<Record<string, Whole | string | null>> = {
+  const fields: Readonly<Record<string, Whole | string | boolean | null>> = {
     retention_ms: wholeOf(options['retentionMs'], '--retention-ms', u64OrNever),
     retention_bytes: sizeOf(options['retentionBytes'], '--retention-bytes', u64OrNever),
     cleanup_policy: textOf(options['cleanupPolicy']),
     segment_bytes: sizeOf(options['segmentBytes'], '--segment-bytes', u64),
-    tombstone_retention_ms: wholeOf(options['tombstoneRetentionMs'], '--tombstone-retention-ms', u64)
+    tombstone_retention_ms: wholeOf(options['tombstoneRetentionMs'], '--tombstone-retention-ms', u64),
+    validate_schema: switchOf(options['validateSchema'], '--validate-schema')
   }
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null))
 }

@@ -8,7 +8,7 @@ import { limits } from '../model/limits.ts'
 import type { CreateTopicRequest } from '../model/requests.ts'
 import type { Partitioner, Topic, TopicConfig, TopicConfigPatch } from '../model/topic.ts'
 import type { Catalog } from './catalog.ts'
-import { changedConfig, checkPartitionCount, checkTopicName } from './topic-rules.ts'
+import { changedConfig, checkPartitionCount, checkTopicName, checkValidation } from './topic-rules.ts'
 import type { CatalogChange } from './store-image.ts'
 
 /** What a topic gets where its creator says nothing. */
@@ -42,6 +42,7 @@ export function decideCreate(catalog: Catalog, request: CreateTopicRequest, defa
   checkPartitionCount(partitions)
   checkTopicName(name)
   const config = changedConfig(defaultConfig(defaults), request.config, 'config.')
+  checkValidation(name, config, 'config.')
   checkRoom(catalog, partitions)
   const topic: Topic = {
     id: toTopicId(catalog.next.topicId),
@@ -61,6 +62,7 @@ export function decideCreate(catalog: Catalog, request: CreateTopicRequest, defa
 export function decideConfigure(catalog: Catalog, name: string, patch: TopicConfigPatch): TopicDecision {
   const topic = changeableTopic(catalog, name)
   const config = changedConfig(topic.config, patch, '')
+  checkValidation(name, config, '')
   return { topic: { ...topic, config }, change: { kind: 'topic-configured', id: topic.id, config } }
 }
 
@@ -84,7 +86,8 @@ function defaultConfig(defaults: TopicDefaults): TopicConfig {
     retention_bytes: null,
     cleanup_policy: 'delete',
     segment_bytes: defaults.segmentBytes,
-    tombstone_retention_ms: defaults.tombstoneRetentionMs
+    tombstone_retention_ms: defaults.tombstoneRetentionMs,
+    validate_schema: false
   }
 }
 

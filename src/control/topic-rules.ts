@@ -4,7 +4,7 @@
  */
 import { BrokerError } from '../model/errors.ts'
 import { limits } from '../model/limits.ts'
-import { cleanupPolicies } from '../model/topic.ts'
+import { cleanupPolicies, valueSubjectOf } from '../model/topic.ts'
 import type { CleanupPolicy, TopicConfig, TopicConfigPatch } from '../model/topic.ts'
 import { echo } from './echo.ts'
 
@@ -65,8 +65,21 @@ export function changedConfig(base: TopicConfig, patch: TopicConfigPatch, fieldP
       patch.tombstone_retention_ms ?? base.tombstone_retention_ms,
       0,
       `${fieldPrefix}tombstone_retention_ms`
-    )
+    ),
+    validate_schema: patch.validate_schema ?? base.validate_schema
   }
+}
+
+/**
+ * That there can be a subject for the values of such a topic.
+ * @throws BrokerError FIELD_INVALID
+ */
+export function checkValidation(name: string, config: TopicConfig, fieldPrefix: string): void {
+  const { nameBytesMax: limit } = limits
+  const subject = valueSubjectOf(name)
+  if (!config.validate_schema || subject.length <= limit) return
+  const problem = `subject '${subject}' would have ${subject.length} characters: a subject has at most ${limit}; nothing was changed`
+  throw new BrokerError('FIELD_INVALID', { field: `${fieldPrefix}validate_schema`, problem })
 }
 
 type Limit = number | bigint | null

@@ -18,6 +18,13 @@ export interface TopicConfig {
   readonly cleanup_policy: CleanupPolicy
   readonly segment_bytes: number
   readonly tombstone_retention_ms: number | bigint
+  /** Records must match the latest schema of valueSubjectOf(topic). Shown only where it is true: the seed has no such field. */
+  readonly validate_schema: boolean
+}
+
+/** The subject of the registry whose latest schema the values of a topic's records match, if its configuration asks for it. */
+export function valueSubjectOf(topic: string): string {
+  return `${topic}-value`
 }
 
 /** A change: absent or null keeps the value; −1 clears retention_ms or retention_bytes back to never. */

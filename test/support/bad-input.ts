@@ -4,7 +4,7 @@
  */
 
 /** What a field or parameter may be. −1 besides: for a limit that can be cleared. */
-export type Kind = 'text' | 'choice' | 'whole' | 'limit' | 'object' | 'array'
+export type Kind = 'text' | 'choice' | 'switch' | 'whole' | 'limit' | 'object' | 'array'
 
 export interface Field {
   readonly kind: Kind
@@ -47,14 +47,16 @@ const config = {
   'config.retention_bytes': { kind: 'limit' },
   'config.cleanup_policy': { kind: 'choice' },
   'config.segment_bytes': { kind: 'whole' },
-  'config.tombstone_retention_ms': { kind: 'whole' }
+  'config.tombstone_retention_ms': { kind: 'whole' },
+  'config.validate_schema': { kind: 'switch' }
 } as const
 const configBody = {
   retention_ms: 1,
   retention_bytes: 1,
   cleanup_policy: 'delete',
   segment_bytes: 1000,
-  tombstone_retention_ms: 1
+  tombstone_retention_ms: 1,
+  validate_schema: false
 }
 
 /** By method and pattern, as in the table of routes. */
@@ -251,6 +253,7 @@ export const samples: Readonly<Record<string, Sample>> = {
 const wrongValues: Readonly<Record<Kind, readonly string[]>> = {
   text: ['5', '-1', '1.5', 'true', '[]', '{}'],
   choice: ['5', 'true', '[]', '{}', '"nonsense"', '""'],
+  switch: ['0', '1', '"true"', '""', '[]', '{}'],
   whole: ['"5"', '-1', '1.5', '1e3', '1e400', '18446744073709551616', `1${'0'.repeat(400)}`, 'true', '[]', '{}'],
   limit: ['"5"', '-2', '1.5', '18446744073709551616', 'true', '[]', '{}'],
   object: ['"x"', '5', 'true', '[]'],
@@ -261,6 +264,7 @@ const wrongValues: Readonly<Record<Kind, readonly string[]>> = {
 const wrongTexts: Readonly<Record<Kind, readonly string[]>> = {
   text: [],
   choice: ['nonsense', '', 'null'],
+  switch: ['yes', '', 'null'],
   whole: ['', '-1', '1.5', '1e3', '0x1', 'null', 'abc', '%zz', '%00', '18446744073709551616', '9'.repeat(400)],
   limit: ['', '1.5', '1e3', 'null', 'abc', '%zz', '18446744073709551616', '-9223372036854775809', '9'.repeat(400)],
   object: [],

@@ -246,7 +246,7 @@ function prepareStatements(database: DatabaseSync): Statements {
     ),
     create: database.prepare(
       `INSERT INTO topics (id, name, first_handle, partition_count, partitioner, ${columns})
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+       VALUES (?, ?, ?, ?, ?, ${configColumns.map(() => '?').join(', ')})`
     ),
     configure: database.prepare(`UPDATE topics SET ${assignments} WHERE id = ?`),
     forgetTombstone: database.prepare('DELETE FROM tombstones WHERE id = ?'),

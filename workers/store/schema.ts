@@ -27,7 +27,7 @@ import { groupTables, readGroups } from './group-rows.ts'
 import { readSchemas, schemaTables } from './schema-rows.ts'
 
 /** PRAGMA user_version. Raised by one with every change of the tables; an older one is migrated, a newer one refused. */
-export const FORMAT_VERSION = 6
+export const FORMAT_VERSION = 7
 /** PRAGMA application_id: the letters MLRC. */
 export const APPLICATION_ID = 0x4d4c_5243
 
@@ -105,8 +105,20 @@ const keyTables = `
   ) STRICT;
 `
 
-/** What makes each format of the one before, from format 2 on; the last two are those of consumer groups and of schemas. */
-const migrations: readonly string[] = [producerTables, placementColumns, keyTables, groupTables, schemaTables]
+/** What made format 7 of format 6: topics whose records must match a schema. */
+const validationColumn = `
+  ALTER TABLE topics ADD COLUMN validate_schema INTEGER NOT NULL DEFAULT 0;
+`
+
+/** What makes each format of the one before, from format 2 on; the fifth and sixth are those of consumer groups and of schemas. */
+const migrations: readonly string[] = [
+  producerTables,
+  placementColumns,
+  keyTables,
+  groupTables,
+  schemaTables,
+  validationColumn
+]
 
 /**
  * Checks that the file is ours and not newer than this code, sets how it commits, and makes the tables in a new one.
@@ -187,7 +199,8 @@ export function configValues(config: TopicConfig): (string | number | null)[] {
     config.retention_bytes === null ? null : String(config.retention_bytes),
     config.cleanup_policy,
     config.segment_bytes,
-    String(config.tombstone_retention_ms)
+    String(config.tombstone_retention_ms),
+    Number(config.validate_schema)
   ]
 }
 
@@ -197,7 +210,8 @@ export const configColumns = [
   'retention_bytes',
   'cleanup_policy',
   'segment_bytes',
-  'tombstone_retention_ms'
+  'tombstone_retention_ms',
+  'validate_schema'
 ] as const
 
 function topicOf(row: Row): Topic {
@@ -212,7 +226,8 @@ function topicOf(row: Row): Topic {
       retention_bytes: row['retention_bytes'] === null ? null : u64Of(row, 'retention_bytes'),
       cleanup_policy: choiceOf(row, 'cleanup_policy', cleanupPolicies),
       segment_bytes: integerOf(row, 'segment_bytes'),
-      tombstone_retention_ms: u64Of(row, 'tombstone_retention_ms')
+      tombstone_retention_ms: u64Of(row, 'tombstone_retention_ms'),
+      validate_schema: integerOf(row, 'validate_schema') !== 0
     }
   }
 }

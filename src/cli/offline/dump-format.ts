@@ -34,7 +34,7 @@ export interface ListedTopic {
   readonly partitions: number
   /** In files of this archive. */
   readonly bytes: number
-  readonly config: Readonly<Record<string, string | Whole | null>>
+  readonly config: Readonly<Record<string, string | Whole | boolean | null>>
 }
 
 export interface DumpList {

@@ -115,7 +115,7 @@ export interface ConsumeQuery {
   readonly maxRecords: number
 }
 
-export type TopicConfigFields = Readonly<Record<string, Whole | string | null>>
+export type TopicConfigFields = Readonly<Record<string, Whole | string | boolean | null>>
 
 export interface TopicAnswer {
   readonly name: string

@@ -54,18 +54,27 @@ function cleanupPolicyOf(fields: Fields, path: string): CleanupPolicy | undefine
   return value
 }
 
+function validateSchemaOf(fields: Fields, path: string): boolean | undefined {
+  const value = fields['validate_schema'] ?? null
+  if (value === null) return undefined
+  if (typeof value !== 'boolean') throw fault(`${path}validate_schema`, 'must be true, false or null')
+  return value
+}
+
 function patchOf(fields: Fields, path: string): TopicConfigPatch {
   const retentionMs = limitOf(fields, 'retention_ms', path)
   const retentionBytes = limitOf(fields, 'retention_bytes', path)
   const cleanupPolicy = cleanupPolicyOf(fields, path)
   const segmentBytes = segmentBytesOf(fields, path)
   const tombstoneRetentionMs = tombstoneRetentionOf(fields, path)
+  const validateSchema = validateSchemaOf(fields, path)
   return {
     ...(retentionMs === undefined ? {} : { retention_ms: retentionMs }),
     ...(retentionBytes === undefined ? {} : { retention_bytes: retentionBytes }),
     ...(cleanupPolicy === undefined ? {} : { cleanup_policy: cleanupPolicy }),
     ...(segmentBytes === undefined ? {} : { segment_bytes: segmentBytes }),
-    ...(tombstoneRetentionMs === undefined ? {} : { tombstone_retention_ms: tombstoneRetentionMs })
+    ...(tombstoneRetentionMs === undefined ? {} : { tombstone_retention_ms: tombstoneRetentionMs }),
+    ...(validateSchema === undefined ? {} : { validate_schema: validateSchema })
   }
 }
 

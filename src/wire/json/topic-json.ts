@@ -3,12 +3,12 @@
  */
 import type { TopicConfig, TopicDescription } from '../../model/topic.ts'
 
-/** The five fields, in the order of the API; bigints digit for digit. */
+/** The five fields, in the order of the API; bigints digit for digit. validate_schema only where it is true: the seed has no such field. */
 export function writeTopicConfig(config: TopicConfig): string {
   return (
     `{"retention_ms":${config.retention_ms},"retention_bytes":${config.retention_bytes},` +
     `"cleanup_policy":${JSON.stringify(config.cleanup_policy)},"segment_bytes":${config.segment_bytes},` +
-    `"tombstone_retention_ms":${config.tombstone_retention_ms}}`
+    `"tombstone_retention_ms":${config.tombstone_retention_ms}${config.validate_schema ? ',"validate_schema":true' : ''}}`
   )
 }
 

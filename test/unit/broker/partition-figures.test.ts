@@ -27,7 +27,8 @@ const topicOf = (id: number, firstHandle: number, partitionCount: number): Topic
     retention_bytes: null,
     cleanup_policy: 'delete',
     segment_bytes: 1000,
-    tombstone_retention_ms: 1
+    tombstone_retention_ms: 1,
+    validate_schema: false
   }
 })
 

@@ -150,7 +150,9 @@ describe('the configuration of a topic', () => {
     [{ segment_bytes: 128 }, { segment_bytes: 128 }],
     [{ segment_bytes: 2 ** 40 }, { segment_bytes: 2 ** 40 }],
     [{ tombstone_retention_ms: 0 }, { tombstone_retention_ms: 0 }],
-    [{ tombstone_retention_ms: U64_MAX }, { tombstone_retention_ms: U64_MAX }]
+    [{ tombstone_retention_ms: U64_MAX }, { tombstone_retention_ms: U64_MAX }],
+    [{ validate_schema: true }, { validate_schema: true }],
+    [{ validate_schema: null }, {}]
   ]
   for (const [patch, result] of accepted) {
     const shown = Object.entries(patch).map(([field, value]) => `${field}=${value}`)
@@ -186,6 +188,17 @@ describe('the configuration of a topic', () => {
     const expected = { ...defaultConfig, retention_bytes: 7, cleanup_policy: 'compact', segment_bytes: 256 }
     assert.deepEqual(changed.config, expected)
     assert.deepEqual(catalog.topicNamed('a'), changed)
+  })
+
+  test('asks for no schema where there can be no subject of that name', () => {
+    const catalog = new Catalog(emptyImage)
+    const longest = 'n'.repeat(limits.nameBytesMax - '-value'.length)
+    assert.equal(create(catalog, longest, 1, { validate_schema: true }).config.validate_schema, true)
+    const mention = 'would have 201 characters: a subject has at most 200; nothing was changed'
+    assert.throws(() => create(catalog, `${longest}n`, 1, { validate_schema: true }), refused('FIELD_INVALID', mention))
+    create(catalog, `${longest}n`)
+    assert.throws(() => configure(catalog, `${longest}n`, { validate_schema: true }), refused('FIELD_INVALID', mention))
+    assert.deepEqual(configure(catalog, `${longest}n`, { validate_schema: false }).config, defaultConfig)
   })
 
   test('of an unknown topic cannot be changed', () => {

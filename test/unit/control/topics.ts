@@ -17,7 +17,8 @@ export const defaultConfig: TopicConfig = {
   retention_bytes: null,
   cleanup_policy: 'delete',
   segment_bytes: 67_108_864,
-  tombstone_retention_ms: 86_400_000
+  tombstone_retention_ms: 86_400_000,
+  validate_schema: false
 }
 
 export const emptyImage: StoreImage = {

@@ -13,7 +13,8 @@ const config: TopicConfig = {
   retention_bytes: null,
   cleanup_policy: 'delete',
   segment_bytes: 1000,
-  tombstone_retention_ms: 1
+  tombstone_retention_ms: 1,
+  validate_schema: false
 }
 
 export function topicOf(id: number, name: string, partitionCount: number, changed: Partial<TopicConfig> = {}): Topic {

@@ -4,6 +4,7 @@ import type { TestContext } from 'node:test'
 import { DatabaseSync } from 'node:sqlite'
 import { makeKey } from '../../../src/control/keys.ts'
 import type { StoreChange } from '../../../src/control/store-image.ts'
+import { toTopicId } from '../../../src/model/ids.ts'
 import type { ScramVerifier, StoredKey } from '../../../src/model/keys.ts'
 import type { Producer } from '../../../src/model/producer.ts'
 import { StoreDatabase } from '../../../workers/store/database.ts'
@@ -119,11 +120,24 @@ describe('producers in the store', () => {
 })
 
 /** Takes back what each format added, newest first. */
-const dropFormat6 =
-  'DROP TABLE schemas; DROP TABLE schema_versions; DROP TABLE schema_modes; ALTER TABLE state DROP COLUMN next_schema_id'
+const dropFormat7 = 'ALTER TABLE topics DROP COLUMN validate_schema'
+const dropFormat6 = `${dropFormat7}; DROP TABLE schemas; DROP TABLE schema_versions; DROP TABLE schema_modes; ALTER TABLE state DROP COLUMN next_schema_id`
 const dropFormat5 = `${dropFormat6}; DROP TABLE groups; DROP TABLE group_offsets`
 const dropFormat4 = `${dropFormat5}; DROP TABLE keys`
 const dropFormat3 = `${dropFormat4}; ALTER TABLE state DROP COLUMN next_shard_count; ALTER TABLE state DROP COLUMN previous_shard_count`
+
+test('topics of a store of format 6 are not validated, and can be', t => {
+  const { connection, database } = openInMemory(t)
+  database.commitGroup([[created(1, 'topic')]])
+  connection.exec(`${dropFormat7}; PRAGMA user_version = 6`)
+  prepareTables(connection, ':memory:')
+  const migrated = new StoreDatabase(connection)
+  const [topic] = migrated.readImage().topics
+  assert.equal(topic?.config.validate_schema, false)
+  const config = { ...topicOf({ id: 1, name: 'topic', firstHandle: 1 }).config, validate_schema: true }
+  migrated.commitGroup([[{ kind: 'topic-configured', id: toTopicId(1), config }]])
+  assert.deepEqual(migrated.readImage().topics[0]?.config, config)
+})
 
 describe('the placement of shards in the store', () => {
   const slot: StoreChange = { kind: 'slot-opened', shard: 1, sequence: 7 }

@@ -98,7 +98,7 @@ describe('consumer groups in the store', () => {
     const { connection, database } = openInMemory(t)
     database.commitGroup([[topic(1)]])
     connection.exec(
-      `DROP TABLE schemas; DROP TABLE schema_versions; DROP TABLE schema_modes;
+      `ALTER TABLE topics DROP COLUMN validate_schema; DROP TABLE schemas; DROP TABLE schema_versions; DROP TABLE schema_modes;
        ALTER TABLE state DROP COLUMN next_schema_id;
        DROP TABLE groups; DROP TABLE group_offsets; PRAGMA user_version = 4`
     )

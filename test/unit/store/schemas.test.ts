@@ -81,7 +81,7 @@ describe('schemas in the store', () => {
     const { connection, database } = openInMemory(t)
     database.commitGroup([[{ kind: 'topic-created', topic: topicOf({ id: 1, name: 't', firstHandle: 1 }) }]])
     connection.exec(
-      `DROP TABLE schemas; DROP TABLE schema_versions; DROP TABLE schema_modes;
+      `ALTER TABLE topics DROP COLUMN validate_schema; DROP TABLE schemas; DROP TABLE schema_versions; DROP TABLE schema_modes;
        ALTER TABLE state DROP COLUMN next_schema_id; PRAGMA user_version = 5`
     )
     prepareTables(connection, ':memory:')

@@ -49,7 +49,8 @@ describe('a restart', () => {
       retention_bytes: 9_007_199_254_740_993n,
       cleanup_policy: 'compact,delete',
       segment_bytes: 2 ** 40,
-      tombstone_retention_ms: 0
+      tombstone_retention_ms: 0,
+      validate_schema: false
     }
     await carryOut(catalog, store, decideCreate(catalog, { name: 'a', partitions: 3, config }, defaults))
     await carryOut(catalog, store, decideCreate(catalog, { name: 'b', partitions: 1, config: {} }, defaults))

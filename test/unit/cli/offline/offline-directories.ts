@@ -34,7 +34,8 @@ export function topicOf(id: number, name: string, firstHandle: number, partition
       retention_bytes: null,
       cleanup_policy: 'delete',
       segment_bytes: 64 * 1024 * 1024,
-      tombstone_retention_ms: 86_400_000
+      tombstone_retention_ms: 86_400_000,
+      validate_schema: false
     }
   }
 }

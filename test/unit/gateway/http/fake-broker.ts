@@ -159,7 +159,8 @@ export class FakeBroker implements Broker {
       retention_bytes: null,
       cleanup_policy: 'delete',
       segment_bytes: 67108864,
-      tombstone_retention_ms: 86400000
+      tombstone_retention_ms: 86400000,
+      validate_schema: false
     }
     const topic = { partitions: Array.from({ length: partitions }, () => []), config: base }
     this.#topics.set(name, topic)

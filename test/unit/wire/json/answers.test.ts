@@ -64,7 +64,8 @@ describe('a topic in an answer', () => {
     retention_bytes: null,
     cleanup_policy: 'compact,delete',
     segment_bytes: 128,
-    tombstone_retention_ms: 9007199254740993n
+    tombstone_retention_ms: 9007199254740993n,
+    validate_schema: false
   } as const
 
   test('has its numbers digit for digit', () => {
@@ -77,6 +78,11 @@ describe('a topic in an answer', () => {
       writeTopicDescription({ name: 'a', partitions: [partition, { ...partition, id: 1 }], config }),
       `{"name":"a","partitions":[${JSON.stringify(partition)},${JSON.stringify({ ...partition, id: 1 })}],"config":${text}}`
     )
+  })
+
+  test('says that records are validated where they are, and nothing of it elsewhere', () => {
+    assert.match(writeTopicConfig({ ...config, validate_schema: true }), /740993,"validate_schema":true\}$/)
+    assert.doesNotMatch(writeTopicConfig(config), /validate_schema/)
   })
 })
 
