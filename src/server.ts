@@ -20,7 +20,7 @@ import { buildGroups, type GroupComposition } from './composition/groups.ts'
 import { listen, openCertificates, type Undo } from './composition/listeners.ts'
 import { buildMetrics } from './composition/metrics.ts'
 import { judgeBinds } from './composition/open-bind.ts'
-import { buildSchemas } from './composition/schemas.ts'
+import { buildSchemas, buildValidation, type SchemaComposition } from './composition/schemas.ts'
 import { buildShards, placeShards } from './composition/shards.ts'
 import { dumpState } from './composition/state-dump.ts'
 import { buildUpkeep } from './composition/upkeep.ts'
@@ -37,7 +37,6 @@ import type { Es01Gateway } from './gateway/es01/gateway.ts'
 import type { Certificates } from './gateway/shared/certificates.ts'
 import type { HttpGateway } from './gateway/http/gateway.ts'
 import { limits } from './model/limits.ts'
-import type { SchemaUseCases } from './model/schemas.ts'
 import type { ShardSet } from './shards/shard-set.ts'
 import { openStore } from './store/store-client.ts'
 import { COLD_CACHE_DIRECTORY, COLD_OUTGOING_DIRECTORY } from './wire/shard/cold.ts'
@@ -172,20 +171,22 @@ async function buildBroker(
   storage: Storage,
   settings: Settings,
   logger: Logger,
-  { certificates, schemas }: { certificates: Certificates | null; schemas: SchemaUseCases }
+  offered: SchemaComposition & { readonly certificates: Certificates | null }
 ): Promise<BrokerComposition> {
   const { dataDir, store, catalog, table, placement, engine, space, upkeep, tombstones } = storage
   const watches = new WatchHub(engine)
   const keys = await openKeys({ settings, store, dataDir, logger, onRevoked: () => watches.endRevoked() })
+  const { certificates, schemas } = offered
   const producerParts = { table, store, engine, clock: systemClock, logger }
   const { idempotent, producers } = buildProducers(producerParts, catalog, settings)
+  const validation = buildValidation(offered, { catalog, engine, idempotent }, settings.requestMemoryBytes)
   const topicParts = { catalog, turns: new ChangeTurns(), store, engine, defaults: topicDefaults(settings) }
   const groups = buildGroups({ ...storage, settings, logger, shardCount: placement.shardCount })
   const { compaction, tiering } = upkeep
   const upkeeps = { compaction, tiering, tombstones, space }
   const traffic = new Traffic()
   const metering = { quotas: new Quotas(systemClock), traffic, watches }
-  const useCases = { ...groups, idempotent, producers, keys, schemas, certificates }
+  const useCases = { ...groups, idempotent, validation, producers, keys, schemas, certificates }
   const parts = { ...topicParts, ...upkeeps, ...metering, ...useCases, preparation: placement }
   return { broker: new LocalBroker({ ...settings, ...parts }), groups, producers, traffic, watches }
 }

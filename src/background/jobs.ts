@@ -18,6 +18,7 @@ import type { CompactPartitionResult, CompactPartitionValue } from './compaction
 import type { Moved } from './moved.ts'
 import type { ScanProduceResult, ScanProduceValue } from './produce-scan.ts'
 import type { ReadFieldsResult, ReadFieldsValue } from './read-fields.ts'
+import type { ValidateRecordsResult, ValidateRecordsValue } from './record-validation.ts'
 import type { CheckSchemaResult, CheckSchemaValue } from './schema-check.ts'
 
 /** One entry per job, by name. */
@@ -32,6 +33,11 @@ export type BackgroundJobs = {
 /** Jobs whose cost a client decides: their threads are ended when they take too long, so they have their own. */
 export type SchemaJobs = {
   readonly checkSchema: { readonly value: CheckSchemaValue; readonly result: CheckSchemaResult }
+}
+
+/** Jobs that clients wait for with their records; ended like those above, and apart from them, so that neither waits for the other. */
+export type ValidationJobs = {
+  readonly validateRecords: { readonly value: ValidateRecordsValue; readonly result: ValidateRecordsResult }
 }
 
 /** Long jobs: they have threads of their own, so that no request waits behind them. */
@@ -57,5 +63,5 @@ export interface Task {
 export type JobHandlers<Jobs extends JobTable> = {
   readonly [Name in keyof Jobs]: (
     value: Jobs[Name]['value']
-  ) => Jobs[Name]['result'] | Moved<Jobs[Name]['result']> | Promise<Jobs[Name]['result']>
+  ) => Jobs[Name]['result'] | Moved<Jobs[Name]['result']> | Promise<Jobs[Name]['result'] | Moved<Jobs[Name]['result']>>
 }

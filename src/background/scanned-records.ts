@@ -109,6 +109,12 @@ export class ScannedRecords implements RecordSource {
     return bytes - HEADERS_LENGTH_BYTES - headersLength + headerPayloadBytes(headersLength)
   }
 
+  /** A view of the value of record i. */
+  valueOf(i: number): Uint8Array {
+    const valueAt = this.#valueAt(i)
+    return this.#bytes.subarray(valueAt + 4, valueAt + 4 + readU32(this.#bytes, valueAt))
+  }
+
   partitionOf(i: number): number {
     return this.#namesPartition(i) ? readU32(this.#bytes, this.#tailOf(i)) : -1
   }
@@ -157,8 +163,14 @@ export class ScannedRecords implements RecordSource {
   /** Where partition and sequence of record i are: at its end, but for headers. */
   #tailOf(i: number): number {
     if (!this.hasHeaders) return this.#startOf(i + 1) - RECORD_TAIL_BYTES
-    const valueAt = this.#startOf(i) + 4 + Math.max(0, readI32(this.#bytes, this.#startOf(i)))
+    const valueAt = this.#valueAt(i)
     return valueAt + 4 + readU32(this.#bytes, valueAt)
+  }
+
+  /** Where the length of the value of record i is. */
+  #valueAt(i: number): number {
+    const start = this.#startOf(i)
+    return start + 4 + Math.max(0, readI32(this.#bytes, start))
   }
 
   /** Where record i begins; for i = count, where the last one ends. */

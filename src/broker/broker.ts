@@ -37,11 +37,13 @@ import { Router } from './router.ts'
 import type { Tiering } from './tiering.ts'
 import { TopicCommands, type TopicParts } from './topic-commands.ts'
 import type { Traffic } from './traffic.ts'
+import type { ValidatedProduce } from './validated-produce.ts'
 import { refusedWatch, type WatchHub } from './watches.ts'
 
 export interface BrokerOptions extends Omit<TopicParts, 'onDeleting'> {
   readonly engine: Engine
   readonly idempotent: IdempotentProduce
+  readonly validation: Pick<ValidatedProduce, 'concerns' | 'submit'>
   readonly producers: ProducerCommands
   readonly keys: KeyUseCases
   readonly groups: GroupUseCases & Pick<Groups, 'forgetTopic'>
@@ -183,7 +185,7 @@ export class LocalBroker implements Broker {
 
   /**
    * Checks in the order of spec 4: grant · topic · empty · count · record size · quota · form of the sequences · partition ·
-   * producer id · sequences. Nothing is written before all hold.
+   * schema, where the topic asks for it · producer id · sequences. Nothing is written before all hold.
    */
   submitProduce(who: Principal, topicName: string, records: RecordSource, caller: ProduceCaller): SubmitOutcome {
     const { engine, catalog } = this.#options
@@ -222,10 +224,11 @@ export class LocalBroker implements Broker {
 
   /** @throws BrokerError */
   #route(who: Principal, topic: Topic, records: RecordSource, caller: AppendCaller): SubmitOutcome {
-    const { engine, idempotent } = this.#options
+    const { engine, idempotent, validation } = this.#options
     const { producerId } = records
     if (producerId !== null) checkSequences(records)
     const append = { topic, records, partitions: this.#router.route(topic, records), producer: 0 }
+    if (validation.concerns(topic, who)) return validation.submit(append, who, caller)
     if (producerId === null) return engine.append(append, caller)
     return idempotent.submit(append, producerId, who, caller)
   }

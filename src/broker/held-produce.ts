@@ -3,31 +3,41 @@
  * Main thread. Owns the copy and its share of the budget until the caller has heard.
  */
 import type { ByteBudget } from '../base/byte-budget.ts'
+import { assert } from '../base/assert.ts'
+import type { PackedRecords } from '../background/record-validation.ts'
 import { packRecords, ScannedRecords, TABLE_ENTRY_BYTES } from '../background/scanned-records.ts'
 import { BrokerError } from '../model/errors.ts'
 import type { Principal } from '../model/principal.ts'
+import type { Topic } from '../model/topic.ts'
 import type { AppendCaller, EngineAppend } from './engine.ts'
 
 export class HeldProduce implements AppendCaller {
   /** Who it is held for. */
   readonly who: Principal
+  readonly topic: Topic
+  /** What it holds of the budget. */
+  readonly bytes: number
   readonly #caller: AppendCaller
   readonly #budget: ByteBudget
-  readonly #bytes: number
-  readonly #held: ScannedRecords
-  readonly #append: Omit<EngineAppend, 'producer'>
+  readonly #partitions: Uint32Array
+  #packed: PackedRecords
+  #held: ScannedRecords
   /** Called with its outcome, before the caller hears. */
   onDone: (error: BrokerError | null) => void = () => undefined
   #isDispatched = false
 
   private constructor(append: EngineAppend, who: Principal, caller: AppendCaller, budget: ByteBudget) {
     this.who = who
+    this.topic = append.topic
+    this.bytes = heldBytes(append)
     this.#caller = caller
     this.#budget = budget
-    this.#bytes = heldBytes(append)
-    this.#held = new ScannedRecords(packRecords(append.records))
-    const partitions = append.partitions.slice(0, append.records.count)
-    this.#append = { topic: append.topic, records: this.#held, partitions }
+    this.#partitions = append.partitions.slice(0, append.records.count)
+    const packed = packRecords(append.records)
+    const { memory } = packed
+    assert(memory !== null, 'records that are held were counted before')
+    this.#packed = { ...packed, memory }
+    this.#held = new ScannedRecords(this.#packed)
   }
 
   /** @returns null if the budget has no room: try again when it has. */
@@ -37,7 +47,18 @@ export class HeldProduce implements AppendCaller {
 
   /** The request, under that producer number. */
   as(producer: number): EngineAppend {
-    return { ...this.#append, producer }
+    return { topic: this.topic, records: this.#held, partitions: this.#partitions, producer }
+  }
+
+  /** The records for another thread: here nothing may be asked of them until takeBack(). Their memory stays in the budget. */
+  lend(): PackedRecords {
+    return this.#packed
+  }
+
+  /** Its memory is here again, as it was lent. */
+  takeBack(memory: ArrayBuffer): void {
+    this.#packed = { ...this.#packed, memory }
+    this.#held = new ScannedRecords(this.#packed)
   }
 
   /** Key id of who it is held for. */
@@ -50,8 +71,13 @@ export class HeldProduce implements AppendCaller {
     return this.who.isRevoked ? new BrokerError('KEY_REVOKED') : null
   }
 
+  /** True if its sequences count. */
+  get hasProducer(): boolean {
+    return this.#packed.producerId !== null
+  }
+
   get producerId(): string {
-    return this.#held.producerId ?? ''
+    return this.#packed.producerId ?? ''
   }
 
   /** It is on all its rings, or refused. Told once, however often it is said. */
@@ -71,15 +97,16 @@ export class HeldProduce implements AppendCaller {
     this.#caller.onProduceFailed(error)
   }
 
+  /** Memory that another thread had and that did not come back is no more. */
   #done(error: BrokerError | null): void {
     this.onDispatched()
     this.#held.free()
-    this.#budget.release(this.#bytes)
+    this.#budget.release(this.bytes)
     this.onDone(error)
   }
 }
 
-/** Records, their table, and their partitions. */
-function heldBytes({ records }: EngineAppend): number {
+/** What a request holds while it is held: records, their table, and their partitions. */
+export function heldBytes({ records }: Pick<EngineAppend, 'records'>): number {
   return records.ringBytes + (2 * records.count + 1) * TABLE_ENTRY_BYTES
 }

@@ -75,6 +75,11 @@ export class IdempotentProduce {
     return submitOutcomes.held
   }
 
+  /** The same for a request that is held already, and that the caller was told of. Refusals are its answer. */
+  submitHeld(request: HeldProduce): void {
+    this.#enterAgain(request)
+  }
+
   /** Its requests in progress are answered first, and what comes later finds nothing of it. @throws BrokerError of the store */
   forget(entry: ProducerEntry): Promise<void> {
     const lane = this.#laneOf(entry)
@@ -105,7 +110,10 @@ export class IdempotentProduce {
     if (entry === undefined) {
       entry = table.add(request.producerId, request.owner, clock.nowMs())
       this.#allot(entry)
-    } else checkOwner(entry, request.owner)
+    } else {
+      checkOwner(entry, request.owner)
+      table.use(entry, clock.nowMs())
+    }
     if (entry.owner !== request.owner) return this.#takeOver(entry, request)
     const known = entry
     const lane = this.#laneOf(known)

@@ -38,6 +38,7 @@ export function memoryBudget(settings: Settings, shardCount: number): MemoryBudg
     held
   })
   const heldBytes = Math.floor(settings.requestMemoryBytes / limits.heldRequestShare)
+  const validatedBytes = Math.floor(settings.requestMemoryBytes / limits.validatedRequestShare)
   const movedBytes = Math.floor(settings.requestMemoryBytes / limits.movedFrameShare)
   const largestBytes = largestGroupBytes(settings)
   // A group that does not fit the encode buffer is encoded in memory of its own.
@@ -53,6 +54,7 @@ export function memoryBudget(settings: Settings, shardCount: number): MemoryBudg
     row('requests in flight', settings.requestMemoryBytes, 1, 'ceiling'),
     row('large requests on their way to a shard', movedBytes, 1, 'ceiling'),
     row('requests that wait for their producer id', heldBytes, 1, 'ceiling'),
+    row('requests that are matched with a schema', validatedBytes, 1, 'ceiling'),
     row('answers in flight', settings.replyMemoryBytes, 1, 'ceiling'),
     row('keys of a compaction', settings.compactionMemoryBytes, 1, 'ceiling'),
     row('binary connections of one client address (estimate)', CONNECTION_BUFFER_BYTES, connections, 'ceiling')

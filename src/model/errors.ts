@@ -270,6 +270,28 @@ export const errorTable = {
     'bad request',
     'the schema took more than {milliseconds} ms to {step}: make it simpler; nothing was written'
   ),
+  // Of a produce to a topic with validate_schema.
+  SCHEMA_MISMATCH: spec(
+    510,
+    400,
+    'bad request',
+    "record {index} does not match schema {id} (version {version} of '{subject}'): {problem}; nothing was written",
+    { kafka: 87 }
+  ),
+  SCHEMA_MISSING: spec(
+    511,
+    400,
+    'bad request',
+    "topic '{topic}' takes only records that match the latest schema of subject '{subject}', which has none: register one; nothing was written",
+    { kafka: 87 }
+  ),
+  VALIDATION_LIMIT: spec(
+    512,
+    400,
+    'bad request',
+    "matching the records with schema {id} (version {version} of '{subject}') took more than {limit} {unit}; nothing was written",
+    { kafka: 87 }
+  ),
 
   FRAME_INVALID: spec(601, 400, 'decode', '{problem}', { kafka: 42 }),
 

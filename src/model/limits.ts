@@ -87,6 +87,24 @@ export const limits = {
   schemaChangesMax: 64,
   /** Body of a request with a schema: each of its bytes may be an escape of six, and there is more in it. */
   schemaBodyBytesMax: 6 * 512 * 1024 + 64 * 1024,
+  /** For the records of a produce to be matched with a schema, and this much more for each MiB of them; then their thread is ended. */
+  validationMs: 3_000,
+  validationMsPerMib: 1_000,
+  /** Such threads: what hostile patterns and records can take of the machine. */
+  validationThreads: 2,
+  /** Heap of such a thread, MiB: the schemas that it keeps, and a largest record as values. */
+  validationHeapMb: 512,
+  /** Produces of one key to one topic that are validated or wait for it. One more waits where it is. */
+  validationLineMax: 1_000,
+  /** Keys and topics with such produces at once. */
+  validationLinesMax: 10_000,
+  /** Of the memory below, what the produces of one key to one topic may hold, so that no one has it all. */
+  validationLineShare: 4,
+  /** Copies of produces that are validated: together one part in this many of requestMemoryBytes, beside it. */
+  validatedRequestShare: 4,
+  /** Schemas that such a thread keeps ready, and bytes of their texts: compiled, they are many times as large. */
+  readySchemasMax: 64,
+  readySchemaBytesMax: 1024 * 1024,
   /** Reads and streams that wait for records, of all connections: some 300 bytes each. */
   watchesMax: 100_000,
   /** Ceiling of max_wait_ms of a consume. */

@@ -145,7 +145,9 @@ async function askFurther(asker: Asker): Promise<void> {
   await asker.ask('GET /topics/:name/consume', '/topics/there/consume?partition=0&offset=18446744073709551615')
   for (const query of ['', '?partition=1', '?timestamp_ms=0', '?partition=1&timestamp_ms=-1'])
     await asker.ask('GET /topics/:name/offsets', `/topics/there/offsets${query}`)
+  await asker.ask('PUT /topics/:name/config', '/topics/there/config', { validate_schema: true })
   await asker.ask('PUT /topics/:name/config', '/topics/there/config', {
+    validate_schema: false,
     retention_bytes: -1,
     cleanup_policy: 'compact'
   })

@@ -9,6 +9,7 @@ import type {
   JobHandlers,
   MaintenanceJobs,
   SchemaJobs,
+  ValidationJobs,
   Task
 } from '../../src/background/jobs.ts'
 import { moved } from '../../src/background/moved.ts'
@@ -20,7 +21,7 @@ import { scanProduce } from './scan-produce.ts'
 
 const scanners = makeScanners()
 
-const handlers: JobHandlers<BackgroundJobs & SchemaJobs & MaintenanceJobs & ColdJobs> = {
+const handlers: JobHandlers<BackgroundJobs & SchemaJobs & ValidationJobs & MaintenanceJobs & ColdJobs> = {
   scanProduce: value => {
     const result = scanProduce(scanners[value.form], value)
     return result.kind === 'scanned' && result.memory !== null ? moved(result, [result.memory]) : result
@@ -28,6 +29,7 @@ const handlers: JobHandlers<BackgroundJobs & SchemaJobs & MaintenanceJobs & Cold
   readFields,
   // Loaded by the threads that need it alone: parsers of three languages.
   checkSchema: async value => (await import('./check-schema.ts')).checkSchema(value),
+  validateRecords: async value => (await import('./validate-records.ts')).validateRecords(value),
   compactPartition: runCompactPartition,
   tierSegments,
   fetchSegment,

@@ -2,11 +2,15 @@
 import assert from 'node:assert/strict'
 import { ByteBudget } from '../../../src/base/byte-budget.ts'
 import { silentLogger } from '../../../src/base/logger.ts'
+import type { JobBound } from '../../../src/background/pool.ts'
+import type { ValidateRecordsResult, ValidateRecordsValue } from '../../../src/background/record-validation.ts'
+import { ScannedRecords } from '../../../src/background/scanned-records.ts'
 import { LocalBroker } from '../../../src/broker/broker.ts'
 import type { AppendCaller, Engine, EngineAppend, EngineRead, EngineReadCaller } from '../../../src/broker/engine.ts'
 import { IdempotentProduce } from '../../../src/broker/idempotent-produce.ts'
 import { ProducerCommands } from '../../../src/broker/producer-commands.ts'
 import { Traffic } from '../../../src/broker/traffic.ts'
+import { ValidatedProduce, type ValidationParts } from '../../../src/broker/validated-produce.ts'
 import { WatchHub } from '../../../src/broker/watches.ts'
 import { Catalog } from '../../../src/control/catalog.ts'
 import { ChangeTurns } from '../../../src/control/change-turns.ts'
@@ -16,7 +20,8 @@ import { BrokerError } from '../../../src/model/errors.ts'
 import type { KeyUseCases } from '../../../src/model/keys.ts'
 import { anonymous, type Principal } from '../../../src/model/principal.ts'
 import { readFormats, submitOutcomes, type ReadRequest, type SubmitOutcome } from '../../../src/model/requests.ts'
-import type { Topic } from '../../../src/model/topic.ts'
+import type { SchemaVersion } from '../../../src/model/schemas.ts'
+import type { Topic, TopicConfigPatch } from '../../../src/model/topic.ts'
 import { encodeProduceFrame, type ProduceRecord } from '../../../src/wire/es01/produce-frame.ts'
 import { ProduceDecoder } from '../../../src/wire/es01/produce-request.ts'
 import { ManualClock } from '../../support/log-harness.ts'
@@ -49,16 +54,35 @@ export function recordOf(bytes: number, rest: Partial<ProduceRecord> = {}): Prod
 
 export const maxRecordBytes = 10_000
 
+export interface Validation {
+  readonly value: ValidateRecordsValue
+  readonly bound: JobBound | undefined
+  readonly resolve: (result: ValidateRecordsResult) => void
+  readonly reject: (error: BrokerError) => void
+}
+
 export class BrokerStage {
   readonly clock = new ManualClock()
   readonly catalog = new Catalog(emptyImage)
   readonly traffic = new Traffic()
+  readonly producers = new ProducerTable(emptyImage)
   readonly quotas = new Quotas(this.clock)
   /** What the engine was given and has not answered. */
   readonly appends: { append: EngineAppend; caller: AppendCaller }[] = []
   readonly reads: { read: EngineRead; caller: EngineReadCaller }[] = []
+  /** Records that another thread has, to be matched with a schema. */
+  readonly validations: Validation[] = []
+  /** What the registry has. */
+  readonly schemaVersions: SchemaVersion[] = []
+  readonly validated = new ByteBudget(1_000_000)
+  /** Who waits for room in the rings. */
+  roomWaiters: (() => void)[] = []
+  /** Produces that were held and are dispatched, in order. */
+  readonly dispatched: string[] = []
   /** What callers were told, in order. */
   readonly answers: string[] = []
+  /** Of produces, in order. */
+  readonly failures: BrokerError[] = []
   readonly broker: LocalBroker
   /** The rings are full. */
   isFull = false
@@ -75,13 +99,19 @@ export class BrokerStage {
       this.storeFailure === null ? Promise.resolve() : Promise.reject(this.storeFailure)
     const store = { image: emptyImage, commit, close: () => Promise.resolve() }
     const engine = this.#engine()
-    const table = new ProducerTable(emptyImage)
+    const table = this.producers
     const producerParts = { table, store, engine, clock: this.clock, logger: silentLogger, catalog: this.catalog }
     const idempotent = new IdempotentProduce({ ...producerParts, held: new ByteBudget(1_000_000) })
+    const validation = new ValidatedProduce({
+      ...{ engine, idempotent, catalog: this.catalog, held: this.validated, pool: this.#validationPool() },
+      ...{ validationMs: 1000, validationMsPerMib: 1000 },
+      schemas: { versionsOf: wanted => this.schemaVersions.filter(({ subject }) => subject === wanted) }
+    })
     const isLow = (): boolean => this.isLow
     this.broker = new LocalBroker({
       engine,
       idempotent,
+      validation,
       producers: new ProducerCommands({ ...producerParts, idempotent }),
       tombstones: { begin: () => () => undefined },
       certificates: null,
@@ -109,8 +139,8 @@ export class BrokerStage {
     })
   }
 
-  create(name: string, partitions = 1): Topic {
-    return create(this.catalog, name, partitions)
+  create(name: string, partitions = 1, config: TopicConfigPatch = {}): Topic {
+    return create(this.catalog, name, partitions, config)
   }
 
   /** One produce; what becomes of it is noted under its name. */
@@ -118,18 +148,33 @@ export class BrokerStage {
     name: string,
     who: Principal,
     records: readonly ProduceRecord[],
-    { topic = 't', producerId = null }: { topic?: string; producerId?: string | null } = {}
+    to: { topic?: string; producerId?: string | null } = {}
   ): Promise<SubmitOutcome> {
+    const outcome = this.submit(name, who, records, to)
+    await turn()
+    return outcome
+  }
+
+  /** The same within this turn. */
+  submit(
+    name: string,
+    who: Principal,
+    records: readonly ProduceRecord[],
+    { topic = 't', producerId = null }: { topic?: string; producerId?: string | null } = {}
+  ): SubmitOutcome {
     const decoder = new ProduceDecoder()
     const frame = encodeProduceFrame(1, topic, records, producerId)
     assert.ok(decoder.decode(frame, 9, frame.length))
     const outcome = this.broker.submitProduce(who, topic, decoder, {
       onProduced: (_bytes, _start, count) => void this.answers.push(`${name} produced ${count}`),
-      onProduceFailed: error => void this.answers.push(`${name} ${error.code}`)
+      onProduceFailed: error => {
+        this.failures.push(error)
+        this.answers.push(`${name} ${error.code}`)
+      },
+      onDispatched: () => void this.dispatched.push(name)
     })
     decoder.release()
     frame.fill(0)
-    await turn()
     return outcome
   }
 
@@ -153,6 +198,29 @@ export class BrokerStage {
     return this.answers.splice(0)
   }
 
+  /** Answers the first who waits for its records to be matched. @returns the values that were to be. */
+  async validate(answer: 'matches' | 'textless' | BrokerError | readonly [number, string]): Promise<string[]> {
+    const next = this.validations.shift()
+    assert.ok(next !== undefined, 'records wait to be matched')
+    // As moving does it: whoever lent it has it no more.
+    const memory = next.value.records.memory.transfer()
+    const records = new ScannedRecords({ ...next.value.records, memory })
+    const values = Array.from({ length: records.count }, (_, i) => Buffer.from(records.valueOf(i)).toString())
+    if (answer === 'matches') next.resolve({ kind: 'valid', memory })
+    else if (answer === 'textless') next.resolve({ kind: 'textless', memory })
+    else if (answer instanceof BrokerError) next.reject(answer)
+    else next.resolve({ kind: 'mismatch', index: answer[0], problem: answer[1] })
+    await turn()
+    return values
+  }
+
+  #validationPool(): ValidationParts['pool'] {
+    return {
+      run: (_, value, options) =>
+        new Promise((resolve, reject) => void this.validations.push({ value, bound: options?.bound, resolve, reject }))
+    }
+  }
+
   #engine(): Engine {
     const append = (given: EngineAppend, caller: AppendCaller): SubmitOutcome => {
       if (this.isFull) return submitOutcomes.full
@@ -172,7 +240,7 @@ export class BrokerStage {
       },
       listProducers: () => Promise.resolve({ positions: [], isWhole: true }),
       forgetProducers: () => Promise.resolve(),
-      whenRoom: () => undefined,
+      whenRoom: callback => void this.roomWaiters.push(callback),
       turnSoon: () => undefined,
       turn: () => undefined,
       onDelivered: hook => void this.#deliveryHooks.push(hook),

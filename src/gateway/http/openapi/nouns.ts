@@ -9,7 +9,21 @@ import { grantActions } from '../../../model/principal.ts'
 import { compatibilityModes, schemaTypes } from '../../../model/schemas.ts'
 import { cleanupPolicies } from '../../../model/topic.ts'
 import type { NounName } from './noun-names.ts'
-import { choice, fields, list, noun, orNull, table, text, time, u32, u64, whole, type Schema } from './schema.ts'
+import {
+  choice,
+  fields,
+  list,
+  noun,
+  orNull,
+  table,
+  text,
+  time,
+  u32,
+  u64,
+  whole,
+  type Schema,
+  type Schemas
+} from './schema.ts'
 
 const errorFields = {
   error: text('For people.'),
@@ -35,12 +49,20 @@ const configFields = {
   tombstone_retention_ms: u64('How long a compacted topic keeps what says that a key is gone.')
 }
 
+const validationField: Schemas = {
+  validate_schema: {
+    type: 'boolean',
+    description: 'Records must match the latest schema of the subject <topic>-value.'
+  }
+}
+
 const clearable = (description: string): Schema => {
   return { type: ['integer', 'null'], minimum: -1, description: `${description} −1: never. null: as it is.` }
 }
 
 const configPatch = {
   ...configFields,
+  ...validationField,
   retention_ms: clearable('Age at which records go, in milliseconds, up to 2^64 − 1.'),
   retention_bytes: clearable('Bytes of a partition above which its oldest segments go, up to 2^64 − 1.')
 }
@@ -71,7 +93,11 @@ export const nouns: Readonly<Record<NounName, Schema>> = {
   }),
   TopicName: text(`1 to ${limits.nameBytesMax} of A-Z a-z 0-9 . _ -, and neither . nor ..`),
   Topic: fields({ name: noun('TopicName'), partitions: u32('How many.') }),
-  TopicConfig: fields(configFields, {}, 'What counts for a topic: what it was given, and the defaults of the broker.'),
+  TopicConfig: fields(
+    configFields,
+    validationField,
+    'What counts for a topic: what it was given, and the defaults of the broker. validate_schema is there only where it is true.'
+  ),
   TopicConfigPatch: fields(
     {},
     Object.fromEntries(Object.entries(configPatch).map(([name, schema]) => [name, orNullOnce(schema)])),

@@ -71,6 +71,7 @@ function kindOf({ type, enum: words, oneOf, minimum }: Schema): Kind {
   const [first] = (Array.isArray(type) ? type : [type]) as readonly string[]
   if (first === 'integer') return (minimum ?? -1) >= 0 ? 'whole' : 'limit'
   if (first === 'object' || first === 'array') return first
+  if (first === 'boolean') return 'switch'
   assert.equal(first, 'string')
   return 'text'
 }
