@@ -2,6 +2,7 @@
  * What the gateway needs of an HTTP server, so that uWebSockets.js and node:http are interchangeable. Main thread.
  *
  *   listen ─▶ handler(head, reply) ─▶ sink.onBodyChunk … isLast ─▶ reply.send | reply.begin, reply.chunk …
+ *                                                          | reply.open, reply.push …, reply.finish
  *                                                          reply.watcher.onReplyClosed, exactly once
  *
  * Invariants of every engine: a handler is called once per request; a reply is answered at most once; after
@@ -33,6 +34,8 @@ export interface RequestHead {
   readonly authorization: string | null
   /** X-Es-Key, likewise. */
   readonly apiKey: string | null
+  /** Last-Event-ID: where a stream goes on; null: the header is not there. */
+  readonly lastEventId: string | null
   /** −1: none was sent (no body, or a chunked one). */
   readonly contentLength: number
   readonly isChunked: boolean
@@ -56,6 +59,8 @@ export interface BodySink {
 export interface ReplyWatcher {
   /** The answer is with the system (aborted: false), or the connection is gone before that (true). */
   onReplyClosed(aborted: boolean): void
+  /** Of an open answer: the socket has taken all that was pushed, after a push that it did not take. Never inside a push. */
+  onReplyDrained?(): void
 }
 
 /** What an answer holds of the reply memory, as far as its engine is concerned. */
@@ -80,6 +85,12 @@ export interface ReplyHead {
   readonly mustClose?: boolean
 }
 
+/** The same head for an answer that says nothing of a body but its type. */
+export function withoutLength({ contentType, headers = NO_HEADERS, ...rest }: ReplyHead): ReplyHead {
+  const typed: Headers = contentType === null ? headers : [['content-type', contentType], ...headers]
+  return { ...rest, contentType: null, headers: typed }
+}
+
 /** The answer to one request. All calls are allowed, and do nothing, once it is closed. */
 export interface Reply {
   readonly isClosed: boolean
@@ -100,6 +111,19 @@ export interface Reply {
   begin(head: ReplyHead, totalBytes: number): void
   /** The next bytes[start, end) of the body, borrowed until return; what the socket does not take at once is copied. */
   chunk(bytes: Buffer, start: number, end: number): void
+  /**
+   * The head of an answer without a known end, sent with its first part. What is asked with HEAD gets the head only, and
+   * is closed. It is for as long as it takes: no meter waits for its end.
+   * @param filler a few bytes that mean nothing to the client between two parts: sent to learn whether it takes more.
+   */
+  open(head: ReplyHead, filler: Buffer): void
+  /**
+   * The next part of an open answer. @param bytes not empty, and not changed any more: they may be kept as they are.
+   * @returns false: the socket has not taken all; onReplyDrained says when it has. What is pushed meanwhile is kept too.
+   */
+  push(bytes: Buffer): boolean
+  /** Ends an open answer. Its head has told the client that the connection ends with it. */
+  finish(): void
   /** Cuts the connection: for a reply that began and cannot be finished. */
   abort(): void
 }

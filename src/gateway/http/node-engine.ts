@@ -17,12 +17,11 @@ import { plainAddress } from '../shared/address.ts'
 import type { Certificate } from '../shared/certificates.ts'
 import { AnswerPace } from './answer-pace.ts'
 import type { Lateness, PaceLook } from './answer-pace.ts'
-import { headFaultOf, listenError, NO_HEADERS, readLength, WHOLE_ANSWER_BYTES_MAX } from './engine.ts'
+import { listenError, NO_HEADERS, WHOLE_ANSWER_BYTES_MAX, withoutLength } from './engine.ts'
 import type {
   AnswerHolding,
   BodySink,
   EngineOptions,
-  HeadFault,
   HttpEngine,
   RefusalBody,
   Reply,
@@ -32,6 +31,8 @@ import type {
   RequestHead
 } from './engine.ts'
 import { JSON_TYPE } from './failures.ts'
+import { readHead } from './node-head.ts'
+import { NodeOpenAnswer } from './node-open-answer.ts'
 import type { HttpProbe, RequestMeter } from './probe.ts'
 import { ReplySet } from './reply-set.ts'
 import type { WatchedReply } from './reply-set.ts'
@@ -80,6 +81,8 @@ class NodeReply implements Reply, WatchedReply {
   readonly #pace = new AnswerPace()
   /** Bytes of the outstanding write; 0: there is none. */
   #writingBytes = 0
+  /** null: the answer has a known end, or has not begun. */
+  #open: NodeOpenAnswer | null = null
   readonly #written = (error?: Error | null): void => {
     const takenBytes = this.#writingBytes
     this.#writingBytes = 0
@@ -101,7 +104,7 @@ class NodeReply implements Reply, WatchedReply {
 
   /** All of the answer is with the socket. */
   get isHandedOver(): boolean {
-    return this.isAnswered && this.#leftBytes === 0
+    return this.isAnswered && this.#leftBytes === 0 && this.#open === null
   }
 
   get clientAddress(): string {
@@ -160,8 +163,35 @@ class NodeReply implements Reply, WatchedReply {
     else this.#response.write(piece, this.#written)
   }
 
+  open(head: ReplyHead, _filler: Buffer): void {
+    if (this.isClosed || this.isAnswered) return
+    if (this.#isHeadRequest) {
+      this.#writeHead(withoutLength(head), 0)
+      this.#response.end()
+      return
+    }
+    // Its connection ends with it.
+    this.#writeHead(withoutLength({ ...head, mustClose: true }), 0)
+    this.meter?.endAs(head.status)
+    this.meter = null
+    const onDrained = (): void => this.watcher?.onReplyDrained?.()
+    this.#open = new NodeOpenAnswer(this.#response, { clock: this.#engine.clock, onDrained })
+  }
+
+  push(bytes: Buffer): boolean {
+    return !this.isClosed && this.#open !== null && this.#open.push(bytes)
+  }
+
+  finish(): void {
+    if (!this.isClosed) this.#open?.end()
+  }
+
   /** An answer whose turn has not come is not late. */
   lookAtPace(look: PaceLook): Lateness | null {
+    if (this.#open !== null) {
+      const isTurn = this.#response.socket !== null
+      return isTurn ? this.#open.pace.look(look, this.holding?.isShort === true) : null
+    }
     if (this.#writingBytes === 0) return null
     const waitingBytes = this.#pendingBytes + this.#writingBytes
     if (this.#response.socket === null) this.#pace.restart(look.nowMs, waitingBytes)
@@ -177,51 +207,13 @@ class NodeReply implements Reply, WatchedReply {
   #close(aborted: boolean): void {
     if (this.isClosed) return
     this.isClosed = true
+    this.#open = null
     this.#pending.length = 0
     this.#pendingBytes = 0
     this.#engine.replies.forget(this)
     this.meter?.end()
     this.watcher?.onReplyClosed(aborted)
   }
-}
-
-/** Sent twice, the two are one text, which is no secret. */
-function textOf(header: string | string[] | undefined): string | null {
-  return header === undefined ? null : String(header)
-}
-
-function readHead(request: IncomingMessage): RequestHead {
-  const { headers } = request
-  const length = headers['content-length'] ?? ''
-  const url = request.url ?? '/'
-  const mark = url.indexOf('?')
-  return {
-    method: request.method ?? 'GET',
-    path: mark < 0 ? url : url.slice(0, mark),
-    query: mark < 0 ? '' : url.slice(mark + 1),
-    host: headers.host ?? '',
-    origin: headers.origin ?? '',
-    contentType: headers['content-type'] ?? '',
-    accept: headers.accept ?? '',
-    authorization: headers.authorization ?? null,
-    apiKey: textOf(headers['x-es-key']),
-    contentLength: readLength(length),
-    isChunked: headers['transfer-encoding'] !== undefined,
-    fault: readFault(request, length)
-  }
-}
-
-/** Of equal headers node:http shows the first one, or joins them. */
-function readFault({ headers, rawHeaders }: IncomingMessage, length: string): HeadFault | null {
-  const count = (wanted: string): number =>
-    rawHeaders.reduce((sum, name, i) => (i % 2 === 0 && name.toLowerCase() === wanted ? sum + 1 : sum), 0)
-  return headFaultOf({
-    hostCount: count('host'),
-    lengthCount: count('content-length'),
-    codingCount: count('transfer-encoding'),
-    length,
-    coding: headers['transfer-encoding'] ?? ''
-  })
 }
 
 /** Hands the body on as it comes. With a known length the last chunk is known as such, else an empty one ends it. */

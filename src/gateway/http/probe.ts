@@ -24,6 +24,11 @@ export class HttpProbe {
   connectionsAccepted = 0
   /** Turned away because there were too many. */
   connectionsRefused = 0
+  /** Streams that are open, and events that were sent on all of them. */
+  streams = 0
+  streamEvents = 0
+  /** Streams that were cut because their client did not take its events while reply memory was short. */
+  streamsCut = 0
   /** Bodies that came too slowly. */
   bodiesLate = 0
   /** Clients cut off for how they took an answer. */
@@ -63,6 +68,12 @@ export class RequestMeter {
   constructor(probe: HttpProbe) {
     this.#probe = probe
     this.#startMs = probe.clock.monotonicMs()
+  }
+
+  /** The head of an answer without a known end is on its way: that is what is measured of it. */
+  endAs(status: number): void {
+    this.status = status
+    this.end()
   }
 
   /** The answer is with the system, or the connection is gone. */

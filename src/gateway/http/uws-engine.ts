@@ -14,7 +14,7 @@ import type { Certificate } from '../shared/certificates.ts'
 import { textOfAddress } from '../shared/address.ts'
 import { AnswerPace } from './answer-pace.ts'
 import type { Lateness, PaceLook } from './answer-pace.ts'
-import { headFaultOf, listenError, NO_HEADERS, readLength, WHOLE_ANSWER_BYTES_MAX } from './engine.ts'
+import { headFaultOf, listenError, NO_HEADERS, readLength, WHOLE_ANSWER_BYTES_MAX, withoutLength } from './engine.ts'
 import type {
   AnswerHolding,
   EngineOptions,
@@ -31,6 +31,7 @@ import type { RequestMeter } from './probe.ts'
 import { ReplySet } from './reply-set.ts'
 import type { WatchedReply } from './reply-set.ts'
 import { UwsListener } from './uws-listener.ts'
+import { UwsOpenAnswer } from './uws-open-answer.ts'
 import type { Uws, UwsRequest, UwsResponse } from './uws-shape.ts'
 
 const EMPTY = Buffer.alloc(0)
@@ -62,6 +63,8 @@ class UwsReply implements Reply, WatchedReply {
   /** Copies of what the socket did not take, in order. Bounded by the reply budget. */
   readonly #pending: Buffer[] = []
   #pendingBytes = 0
+  /** null: the answer has a known end, or has not begun. */
+  #open: UwsOpenAnswer | null = null
 
   constructor(response: UwsResponse, isHeadRequest: boolean, engine: UwsEngine) {
     this.#response = response
@@ -167,7 +170,40 @@ class UwsReply implements Reply, WatchedReply {
     return true
   }
 
+  open(head: ReplyHead, filler: Buffer): void {
+    if (this.#response === null || this.isAnswered) return
+    if (this.#isHeadRequest) {
+      this.#finish(this.#response, withoutLength(head), EMPTY, 0)
+      return
+    }
+    this.isAnswered = true
+    this.meter?.endAs(head.status)
+    this.meter = null
+    const writeHeadNow = (response: UwsResponse): void => {
+      writeHead(response, head, this.standingHeaders)
+      response.writeHeader('connection', 'close')
+    }
+    const onDrained = (): void => this.watcher?.onReplyDrained?.()
+    this.#open = new UwsOpenAnswer(this.#response, {
+      clock: this.#engine.clock,
+      filler,
+      writeHead: writeHeadNow,
+      onDrained
+    })
+  }
+
+  push(bytes: Buffer): boolean {
+    return this.#open?.push(bytes) ?? false
+  }
+
+  finish(): void {
+    if (this.#open === null) return
+    this.#open.end()
+    this.close(false)
+  }
+
   lookAtPace(look: PaceLook): Lateness | null {
+    if (this.#open !== null) return this.#open.pace.look(look, this.holding?.isShort === true)
     return this.#pace.look(look, this.holding?.isShort === true, this.#pendingBytes)
   }
 
@@ -179,6 +215,7 @@ class UwsReply implements Reply, WatchedReply {
   close(aborted: boolean): void {
     if (this.#response === null) return
     this.#response = null
+    this.#open = null
     this.#unwrittenHead = null
     this.#pending.length = 0
     this.#pendingBytes = 0
@@ -235,6 +272,7 @@ function readHead(request: UwsRequest): RequestHead {
     authorization:
       apiKey === null ? request.getHeader('authorization') || null : credentialOf(request, 'authorization'),
     apiKey,
+    lastEventId: request.getHeader('last-event-id') || null,
     contentLength: readLength(length),
     isChunked: coding !== '',
     fault: hasNoBody ? null : readFault(request, length, coding)

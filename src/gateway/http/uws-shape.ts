@@ -16,8 +16,11 @@ export interface UwsRequest {
 export interface UwsResponse {
   writeStatus(status: string): UwsResponse
   writeHeader(name: string, value: string): UwsResponse
-  end(body: Uint8Array | string, closeConnection?: boolean): UwsResponse
+  /** Without a body it ends what write() began; closeConnection must not be given then: it would be written as a header. */
+  end(body?: Uint8Array | string, closeConnection?: boolean): UwsResponse
   endWithoutBody(reportedContentLength?: number, closeConnection?: boolean): UwsResponse
+  /** One chunk of an answer without a length, not empty. @returns false: some of it waits, in the library's memory. */
+  write(chunk: Uint8Array): boolean
   /** [everything of this chunk was taken, the whole answer is out]. */
   tryEnd(chunk: Uint8Array, totalBytes: number): [boolean, boolean]
   getWriteOffset(): number
