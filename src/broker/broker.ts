@@ -258,13 +258,29 @@ export class LocalBroker implements Broker {
 
   /** The topic of a partition that the caller may read, or why not. */
   #topicToRead(who: Principal, read: Pick<ReadRequest, 'topic' | 'partition'>): Topic | BrokerError {
-    const denial = denialOf(who, 'consume', read.topic)
-    if (denial !== null) return denial
+    return denialOf(who, 'consume', read.topic) ?? this.#topicOf(read)
+  }
+
+  #topicOf(read: Pick<ReadRequest, 'topic' | 'partition'>): Topic | BrokerError {
     const topic = this.#options.catalog.topicNamed(read.topic)
     if (topic === undefined) return new BrokerError('TOPIC_NOT_FOUND', { topic: read.topic })
     const { name, partitionCount: count } = topic
     if (read.partition < count) return topic
     return new BrokerError('PARTITION_RANGE', { partition: read.partition, topic: name, count })
+  }
+
+  submitSharedRead(readers: readonly Principal[], read: ReadRequest, caller: ReadCaller): SubmitOutcome {
+    const { engine, quotas, traffic } = this.#options
+    const topic = this.#topicOf(read)
+    if (topic instanceof BrokerError) return this.#refuseRead(caller, topic)
+    const outcome = engine.read({ ...read, topic }, new MeteredRead(caller, readers, quotas, traffic.of(topic.id)))
+    if (outcome === submitOutcomes.taken) engine.turnSoon()
+    return outcome
+  }
+
+  partitionCountOf(who: Principal, name: string): number {
+    authorise(who, 'consume', name)
+    return this.#topics.topic(name).partitionCount
   }
 
   turn(): void {

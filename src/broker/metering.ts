@@ -51,25 +51,32 @@ export class MeteredProduce implements AppendCaller {
   }
 }
 
-/** A read: charged when its answer is complete, also if its client is gone by then. */
+/** A read: charged when its answer is complete, also if its client is gone by then; of several readers, to each. */
 export class MeteredRead implements EngineReadCaller {
   readonly #caller: ReadCaller
-  readonly #who: Principal
+  readonly #readers: Principal | readonly Principal[]
   readonly #quotas: Quotas
   readonly #counts: TopicTraffic
 
-  constructor(caller: ReadCaller, who: Principal, quotas: Quotas, counts: TopicTraffic) {
+  constructor(caller: ReadCaller, readers: Principal | readonly Principal[], quotas: Quotas, counts: TopicTraffic) {
     this.#caller = caller
-    this.#who = who
+    this.#readers = readers
     this.#quotas = quotas
     this.#counts = counts
   }
 
   onReadCounted(records: number, payloadBytes: number): void {
     const counts = this.#counts
-    counts.consumedRecords += records
-    counts.consumedBytes += payloadBytes
-    this.#quotas.chargeConsume(this.#who, payloadBytes)
+    const readers = this.#readers
+    if (!isSeveral(readers)) {
+      counts.consumedRecords += records
+      counts.consumedBytes += payloadBytes
+      this.#quotas.chargeConsume(readers, payloadBytes)
+      return
+    }
+    counts.consumedRecords += records * readers.length
+    counts.consumedBytes += payloadBytes * readers.length
+    for (const who of readers) this.#quotas.chargeConsume(who, payloadBytes)
   }
 
   onReadChunk(bytes: Buffer, start: number, end: number, totalBytes: number, isLast: boolean): void {
@@ -79,4 +86,8 @@ export class MeteredRead implements EngineReadCaller {
   onReadFailed(error: BrokerError): void {
     this.#caller.onReadFailed(error)
   }
+}
+
+function isSeveral(readers: Principal | readonly Principal[]): readers is readonly Principal[] {
+  return Array.isArray(readers)
 }

@@ -150,6 +150,17 @@ export interface WatchUseCases {
   refusalOfRead(who: Principal, read: Pick<ReadRequest, 'topic' | 'partition'>): BrokerError | null
 }
 
+/** What a broker serves streams: many readers that stand at the same place. */
+export interface StreamUseCases {
+  /**
+   * One read for all of these readers, each of whom refusalOfRead let through just now: each is charged, and counted, as if
+   * it had read alone. What became of the partition since comes as onReadFailed: TOPIC_NOT_FOUND, PARTITION_RANGE.
+   */
+  submitSharedRead(readers: readonly Principal[], read: ReadRequest, caller: ReadCaller): SubmitOutcome
+  /** Partitions of a topic that the caller may read. @throws BrokerError KEY_REVOKED, FORBIDDEN, TOPIC_NOT_FOUND */
+  partitionCountOf(who: Principal, topic: string): number
+}
+
 export interface CreateTopicRequest {
   readonly name: string
   readonly partitions: number
@@ -160,7 +171,7 @@ export interface CreateTopicRequest {
  * The use cases, as every gateway sees them. Implemented by broker/. Promises reject with BrokerError.
  * `who` asks; what it takes is in access.ts, and what it lacks is FORBIDDEN, before anything is said of what exists.
  */
-export interface Broker extends WatchUseCases {
+export interface Broker extends WatchUseCases, StreamUseCases {
   readonly keys: KeyUseCases
   readonly groups: GroupUseCases
   readonly schemas: SchemaUseCases

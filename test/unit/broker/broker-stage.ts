@@ -19,7 +19,13 @@ import { Quotas } from '../../../src/control/quotas.ts'
 import { BrokerError } from '../../../src/model/errors.ts'
 import type { KeyUseCases } from '../../../src/model/keys.ts'
 import { anonymous, type Principal } from '../../../src/model/principal.ts'
-import { readFormats, submitOutcomes, type ReadRequest, type SubmitOutcome } from '../../../src/model/requests.ts'
+import {
+  readFormats,
+  submitOutcomes,
+  type ReadCaller,
+  type ReadRequest,
+  type SubmitOutcome
+} from '../../../src/model/requests.ts'
 import type { SchemaVersion } from '../../../src/model/schemas.ts'
 import type { Topic, TopicConfigPatch } from '../../../src/model/topic.ts'
 import { encodeProduceFrame, type ProduceRecord } from '../../../src/wire/es01/produce-frame.ts'
@@ -178,12 +184,21 @@ export class BrokerStage {
     return outcome
   }
 
-  async read(name: string, who: Principal, read: Partial<ReadRequest> = {}): Promise<SubmitOutcome> {
-    const outcome = this.broker.submitRead(who, readOf(read), {
+  /** @param who several: they share it. */
+  async read(
+    name: string,
+    who: Principal | readonly Principal[],
+    read: Partial<ReadRequest> = {}
+  ): Promise<SubmitOutcome> {
+    const caller: ReadCaller = {
       onReadChunk: (_bytes, start, end, _total, isLast) =>
         void this.answers.push(`${name} ${end - start} bytes${isLast ? ', last' : ''}`),
       onReadFailed: error => void this.answers.push(`${name} ${error.code}`)
-    })
+    }
+    const outcome =
+      'keyId' in who
+        ? this.broker.submitRead(who, readOf(read), caller)
+        : this.broker.submitSharedRead(who, readOf(read), caller)
     await turn()
     return outcome
   }

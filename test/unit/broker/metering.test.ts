@@ -176,6 +176,25 @@ describe('a read of a key with a quota', () => {
     assert.equal(stage.quotas.refusalOfConsume(key), null)
   })
 
+  it('of several readers is charged to each, and counts as if each had read alone', async () => {
+    const stage = stageWith()
+    const { id } = stage.catalog.topicNamed('t') ?? assert.fail('it exists')
+    const other = keyWith({ consumeBytesPerSec: 1000 }, 'key_other')
+    const free = keyWith({}, 'key_free')
+    await stage.read('shared', [key, key, other, free])
+    assert.equal(stage.reads.length, 1)
+    answer(stage, 2000)
+    assert.deepEqual(stage.told(), ['shared 100 bytes, last'])
+    assert.match(stage.quotas.refusalOfConsume(key)?.message ?? '', /and 3000 bytes beyond it/)
+    assert.match(stage.quotas.refusalOfConsume(other)?.message ?? '', /and 1000 bytes beyond it/)
+    assert.equal(stage.quotas.refusalOfConsume(free), null)
+    const { consumedRecords, consumedBytes } = stage.traffic.of(id)
+    assert.deepEqual([consumedRecords, consumedBytes], [12, 8000])
+    await stage.read('gone', [key], { topic: 'gone' })
+    await stage.read('no partition', [key], { partition: 9 })
+    assert.deepEqual(stage.told(), ['gone TOPIC_NOT_FOUND', 'no partition PARTITION_RANGE'])
+  })
+
   it('is judged last: after grant, topic and partition', async () => {
     const stage = stageWith()
     stage.quotas.chargeConsume(key, 5000)

@@ -3,6 +3,7 @@
  * It reads records out of the ring layout, so what it stores is what a shard would see.
  */
 import { assert } from '../../../../src/base/assert.ts'
+import { authorise } from '../../../../src/model/access.ts'
 import { BrokerError } from '../../../../src/model/errors.ts'
 import type { Principal } from '../../../../src/model/principal.ts'
 import { limits } from '../../../../src/model/limits.ts'
@@ -168,6 +169,17 @@ export class FakeBroker implements Broker {
 
   refusalOfRead(): BrokerError | null {
     return null
+  }
+
+  submitSharedRead(readers: readonly Principal[], read: ReadRequest, caller: ReadCaller): SubmitOutcome {
+    const [first] = readers
+    assert(first !== undefined, 'a shared read has readers')
+    return this.submitRead(first, read, caller)
+  }
+
+  partitionCountOf(who: Principal, topic: string): number {
+    authorise(who, 'consume', topic)
+    return this.partitionCounts.get(topic) ?? 0
   }
 
   turn(): void {

@@ -2,12 +2,13 @@
  * A broker in memory for tests of the HTTP gateway: enough of the semantics to check what goes in and comes out, and
  * switches for what a test wants to happen. Answers come on a later turn of the loop, never inside a submit.
  */
+import { assert } from '../../../../src/base/assert.ts'
 import { authorise, denialOf } from '../../../../src/model/access.ts'
 import { BrokerError } from '../../../../src/model/errors.ts'
 import type { Principal } from '../../../../src/model/principal.ts'
 import { limits } from '../../../../src/model/limits.ts'
 import { unreplicated, type Replication } from '../../../../src/model/replication.ts'
-import { readFormats, RESULT_BYTES, submitOutcomes } from '../../../../src/model/requests.ts'
+import { RESULT_BYTES, submitOutcomes } from '../../../../src/model/requests.ts'
 import type { ProducerDescription } from '../../../../src/model/producer.ts'
 import type {
   Broker,
@@ -26,16 +27,9 @@ import type { SchemaUseCases } from '../../../../src/model/schemas.ts'
 import type { PartitionOffsets, TopicConfig, TopicConfigPatch, TopicDescription } from '../../../../src/model/topic.ts'
 import { FakeKeys } from '../fake-keys.ts'
 import { FakeWatches } from '../fake-watches.ts'
+import { readAnswer, type StoredRecord } from './fake-answers.ts'
 import { noGroups } from '../../../support/no-groups.ts'
 import { noSchemas } from '../../../support/no-schemas.ts'
-
-export interface StoredRecord {
-  readonly key: Buffer | null
-  readonly value: Buffer
-  readonly sequence: bigint
-  /** As they lie in the ring; absent where no record of its request has headers. */
-  readonly headers?: Buffer
-}
 
 interface StoredTopic {
   readonly partitions: StoredRecord[][]
@@ -71,11 +65,6 @@ export function decodeRing(
   })
 }
 
-function jsonOf(record: StoredRecord, partition: number, offset: number, encoding: 'utf8' | 'base64'): object {
-  const { key, value } = record
-  return { partition, offset, timestamp_ms: 1, key: key && key.toString(encoding), value: value.toString(encoding) }
-}
-
 export class FakeBroker implements Broker {
   readonly keys = new FakeKeys()
   readonly watches = new FakeWatches()
@@ -96,6 +85,8 @@ export class FakeBroker implements Broker {
   holdsAnswers = false
   turnCount = 0
   readonly reads: ReadRequest[] = []
+  /** Of each shared read. */
+  readonly readerCounts: number[] = []
   readonly timesAsked: (bigint | null)[] = []
   /** Set to have the next submit throw: a bug of the broker. */
   bug: Error | null = null
@@ -324,7 +315,10 @@ export class FakeBroker implements Broker {
         caller.onReadFailed(failure)
         return
       }
-      const { bytes: all, chunkBytes } = this.cannedAnswer ?? { bytes: this.#read(read), chunkBytes: 1 << 20 }
+      const { bytes: all, chunkBytes } = this.cannedAnswer ?? {
+        bytes: readAnswer(this.recordsOf(read.topic, read.partition), read),
+        chunkBytes: 1 << 20
+      }
       const bytes = this.cutsAnswers ? all.subarray(0, read.maxBytes) : all
       for (let at = 0; at < bytes.length; at += chunkBytes) {
         const end = Math.min(at + chunkBytes, bytes.length)
@@ -342,26 +336,24 @@ export class FakeBroker implements Broker {
     return submitOutcomes.taken
   }
 
-  #read(read: ReadRequest): Buffer {
-    const { topic, partition, offsetHigh, offsetLow, maxRecords, format } = read
-    const log = this.recordsOf(topic, partition)
-    const start = Math.min(offsetHigh * 2 ** 32 + offsetLow, log.length)
-    const encoding = format === readFormats.jsonBase64 ? 'base64' : 'utf8'
-    const records = log
-      .slice(start, start + maxRecords)
-      .map((record, i) => jsonOf(record, partition, start + i, encoding))
-    const offset = (BigInt(offsetHigh) << 32n) | BigInt(offsetLow)
-    const next = records.length === 0 ? offset : BigInt(start + records.length)
-    const text = JSON.stringify(records)
-    return Buffer.from(`{"records":${text},"next_offset":${next},"high_watermark":${log.length}}`)
-  }
-
   submitWatch(who: Principal, watch: WatchRequest, caller: WatchCaller): Watch {
     return this.watches.submit(who, watch, caller)
   }
 
   refusalOfRead(who: Principal, read: Pick<ReadRequest, 'topic' | 'partition'>): BrokerError | null {
     return this.readFailure ?? denialOf(who, 'consume', read.topic)
+  }
+
+  submitSharedRead(readers: readonly Principal[], read: ReadRequest, caller: ReadCaller): SubmitOutcome {
+    const [first] = readers
+    assert(first !== undefined, 'a shared read has readers')
+    this.readerCounts.push(readers.length)
+    return this.submitRead(first, read, caller)
+  }
+
+  partitionCountOf(who: Principal, topic: string): number {
+    authorise(who, 'consume', topic)
+    return this.#topicOf(topic).partitions.length
   }
 
   turn(): void {
