@@ -20,6 +20,7 @@ import type {
   HeartbeatAnswer,
   JoinAnswer,
   JoinRequest,
+  MemberStream,
   OffsetsByTopic,
   ResetRequest,
   TopicPartition
@@ -31,6 +32,7 @@ import type { Topic } from '../model/topic.ts'
 import type { Store } from '../store/store.ts'
 import type { Engine } from './engine.ts'
 import { LagReader } from './group-lag.ts'
+import { MemberStreams } from './member-streams.ts'
 import { checkPartition, storedTimeOf } from './topic-commands.ts'
 
 export interface GroupParts {
@@ -54,11 +56,16 @@ export class Groups implements GroupUseCases {
   readonly #parts: GroupParts
   /** By name: the commit under way that makes or removes it. */
   readonly #busy = new Map<string, Promise<unknown>>()
+  readonly #streams = new MemberStreams()
   /** The sweep under way. */
   #evicting: Promise<void> | null = null
 
   constructor(parts: GroupParts) {
     this.#parts = parts
+    parts.coordinator.onRebalanced = number => {
+      const group = parts.table.groupWithNumber(number)
+      if (group !== undefined) this.#streams.rebalanced(group.name)
+    }
   }
 
   async commit(who: Principal, name: string, place: TopicPartition, offset: GroupOffset): Promise<void> {
@@ -121,6 +128,10 @@ export class Groups implements GroupUseCases {
     if (group === undefined) throw new BrokerError('GROUP_NOT_FOUND', { group: echo(name) })
     const { member, generation } = this.#parts.coordinator.memberOf(group, who, memberId)
     return { generation, assignment: member.assignment }
+  }
+
+  attach(name: string, memberId: string, stream: MemberStream): () => void {
+    return this.#streams.attach(name, memberId, stream)
   }
 
   async list(who: Principal): Promise<GroupDescription[]> {
@@ -211,6 +222,10 @@ export class Groups implements GroupUseCases {
 
   async #evict(timeoutMs: number): Promise<void> {
     const { coordinator, table, clock, logger } = this.#parts
+    for (const { group: name, memberId } of this.#streams.taking()) {
+      const group = table.withName(name)
+      if (group !== undefined) coordinator.see(group, memberId, clock.monotonicMs())
+    }
     let looked = 0
     for (const { group: number, count } of coordinator.evict(clock.monotonicMs() - timeoutMs)) {
       if (count > 0) {

@@ -75,6 +75,14 @@ export interface GroupDescription {
   readonly lagSeconds: number | null
 }
 
+/** A stream of a member: it stands in for the heartbeats of a client that takes what it is sent. */
+export interface MemberStream {
+  /** The client has taken all that it was sent. Asked before silent members are removed: then the member was seen. */
+  isTaking(): boolean
+  /** The group was assigned anew: the member has other partitions, the same, or is none any more. Never inside a call. */
+  onRebalanced(): void
+}
+
 /** The use cases of groups. What throws or rejects does so with BrokerError. */
 export interface GroupUseCases {
   /**
@@ -101,6 +109,11 @@ export interface GroupUseCases {
   leave(who: Principal, group: string, memberId: string): void
   /** @throws GROUP_NOT_FOUND, GROUP_OWNED, FORBIDDEN, MEMBER_NOT_FOUND, MEMBER_OWNED */
   assignment(who: Principal, group: string, memberId: string): Omit<JoinAnswer, 'memberId'>
+  /**
+   * Connects a stream to a member, after assignment() said that the caller may have it; what the member may do later,
+   * that says again after each onRebalanced. @returns ends it; again: nothing happens.
+   */
+  attach(group: string, memberId: string, stream: MemberStream): () => void
   /** The groups that the caller's key owns, in the order in which they were made; admin: all. */
   list(who: Principal): Promise<GroupDescription[]>
   /** One of them. @fails GROUP_NOT_FOUND, GROUP_OWNED */

@@ -14,6 +14,7 @@ export const noGroups: GroupUseCases = {
   assignment() {
     throw refused()
   },
+  attach: () => () => undefined,
   list: () => Promise.resolve([]),
   describe: () => Promise.reject(refused()),
   remove: () => Promise.reject(refused()),

@@ -1,6 +1,6 @@
 /**
- * Who is a member of which group: the rules of joining, and limits over all groups. Main thread only; calls nobody, has
- * no clock. Who owns a group, and who may read what, is asked before.
+ * Who is a member of which group: the rules of joining, and limits over all groups. Main thread only; has no clock, and
+ * calls nobody but whoever wants to hear of new assignments. Who owns a group, and who may read what, is asked before.
  */
 import { BrokerError } from '../../model/errors.ts'
 import type { GroupKind, HeartbeatStatus } from '../../model/groups.ts'
@@ -32,6 +32,8 @@ export class Coordinator {
   /** Those with members. */
   readonly #live = new Map<number, Membership>()
   readonly #countOf: CountOf
+  /** Is told the number of each group that was assigned anew, inside the call that did it: it may only note it. */
+  onRebalanced: ((group: number) => void) | null = null
   #members = 0
   #assigned = 0
   #rebalances = 0
@@ -106,6 +108,12 @@ export class Coordinator {
     return { status: isSame ? 'ok' : 'rebalance_required', generation }
   }
 
+  /** The member's stream takes what it is sent. Nothing happens if it is no member. */
+  see(group: Group, memberId: string, nowMs: number): void {
+    const membership = this.membershipOf(group)
+    if (membership?.withId(memberId) !== undefined) membership.see(memberId, nowMs)
+  }
+
   /** Nothing happens if it is no member. @throws BrokerError MEMBER_OWNED */
   leave(group: Group, actor: Actor, memberId: string): void {
     const membership = this.membershipOf(group)
@@ -154,6 +162,7 @@ export class Coordinator {
     this.#assigned += membership.assignedCount - assignedCount
     if (membership.memberCount > 0) this.#live.set(number, membership)
     else this.#live.delete(number)
+    if (membership.generation !== generation) this.onRebalanced?.(number)
     return result
   }
 }

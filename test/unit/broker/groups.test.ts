@@ -295,6 +295,26 @@ describe('silent members', () => {
     assert.deepEqual(groups.heartbeat(mine, 'g', 'm', 1), { status: 'unknown_member', generation: 2 })
   })
 
+  it('stay while a stream of theirs is taken, which hears of every new assignment', async () => {
+    const { groups, passTime } = stage()
+    await groups.join(mine, 'g', join)
+    const seen = { isTaken: true, heard: 0 }
+    const stream = { isTaking: () => seen.isTaken, onRebalanced: () => void seen.heard++ }
+    const detach = groups.attach('g', 'm', stream)
+    passTime(15_001)
+    await groups.evictSilent(15_000)
+    assert.equal(groups.heartbeat(mine, 'g', 'm', 1).status, 'ok')
+    await groups.join(mine, 'g', { ...join, memberId: 'n' })
+    await new Promise(resolve => setImmediate(resolve))
+    assert.equal(seen.heard, 1)
+    seen.isTaken = false
+    passTime(15_001)
+    await groups.evictSilent(15_000)
+    await new Promise(resolve => setImmediate(resolve))
+    assert.deepEqual([groups.heartbeat(mine, 'g', 'm', 2).status, seen.heard], ['unknown_member', 2])
+    detach()
+  })
+
   it('of very many groups are removed with turns for others in between, who may come and go meanwhile', async () => {
     const { groups, coordinator, passTime } = stage()
     for (let i = 0; i < 1000; i++) await groups.join(mine, `g${i}`, join)
