@@ -55,6 +55,9 @@ function httpReaders(
     millrace_http_cut_readers_total: () => byKey('reason', new Map(Object.entries(probe()?.readersCut ?? {}))),
     millrace_http_shortened_reads_total: () => one(probe()?.readsShortened ?? 0),
     millrace_http_late_bodies_total: () => one(probe()?.bodiesLate ?? 0),
+    millrace_http_streams: () => one(probe()?.streams ?? 0),
+    millrace_http_stream_events_total: () => one(probe()?.streamEvents ?? 0),
+    millrace_http_streams_cut_total: () => one(probe()?.streamsCut ?? 0),
     millrace_http_malformed_requests_total: () => one(probe()?.malformedRequests ?? 0)
   }
 }

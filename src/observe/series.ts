@@ -86,6 +86,13 @@ export const processSeries = {
     'HTTP reads that got fewer bytes than they asked for because reply memory was short.'
   ),
   millrace_http_late_bodies_total: spec('counter', [], 'HTTP requests refused because their body came too slowly.'),
+  millrace_http_streams: spec('gauge', [], 'Streams (server-sent events) that are open.'),
+  millrace_http_stream_events_total: spec('counter', [], 'Events sent on all streams.'),
+  millrace_http_streams_cut_total: spec(
+    'counter',
+    [],
+    'Streams cut while reply memory was short: their client did not take its events.'
+  ),
   millrace_request_duration_seconds: spec('histogram', ['protocol', 'route'], 'From a request to its answer.'),
   millrace_http_responses_total: spec('counter', ['status'], 'Answers by status; 0: the client was gone before.'),
   millrace_http_refusals_total: spec('counter', ['code'], 'Refusals over HTTP by the code of the error.'),

@@ -38,7 +38,8 @@ const specified: Readonly<Record<Need, readonly string[]>> = {
     'GET /topics/:name',
     'GET /topics/:name/config',
     'GET /topics/:name/consume',
-    'GET /topics/:name/offsets'
+    'GET /topics/:name/offsets',
+    'GET /topics/:name/stream'
   ],
   write: ['POST /topics/:name/produce'],
   group: [
@@ -48,6 +49,7 @@ const specified: Readonly<Record<Need, readonly string[]>> = {
     'GET /groups/:group/assignment',
     'GET /groups/:group/consume',
     'GET /groups/:group/offsets',
+    'GET /groups/:group/stream',
     'POST /groups/:group/commit',
     'POST /groups/:group/heartbeat',
     'POST /groups/:group/join',
@@ -106,6 +108,7 @@ const samples: Readonly<Record<string, Sample>> = {
   'POST /groups/:group/heartbeat': { body: { member_id: 'm', generation: 1 } },
   'POST /groups/:group/leave': { body: { member_id: 'm' } },
   'GET /groups/:group/assignment': { query: '?member_id=m' },
+  'GET /groups/:group/stream': { query: '?member_id=m' },
   'POST /groups/:group/reset': { body: { topic: 'orders', to: 'latest' } },
   'POST /admin/reset-offsets': { body: { topic: 'orders' } },
   'POST /topics/:name/delete-records': { body: { partition: 0, offset: 0 } },

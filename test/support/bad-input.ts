@@ -115,6 +115,16 @@ export const samples: Readonly<Record<string, Sample>> = {
       min_bytes: { kind: 'whole', value: '1' }
     }
   },
+  'GET /topics/:name/stream': {
+    path: '/topics/there/stream',
+    query: {
+      partition: { kind: 'whole', value: '0' },
+      offset: { kind: 'whole', value: '0' },
+      timestamp_ms: { kind: 'limit', value: '0', replaces: 'offset' },
+      max_bytes: { kind: 'whole', value: '1' },
+      encoding: { kind: 'choice', value: 'utf8' }
+    }
+  },
   'GET /topics/:name/offsets': {
     path: '/topics/there/offsets',
     query: { partition: { kind: 'whole', value: '0' }, timestamp_ms: { kind: 'limit', value: '0' } }
@@ -171,6 +181,14 @@ export const samples: Readonly<Record<string, Sample>> = {
   'GET /groups/:group/assignment': {
     path: '/groups/g/assignment',
     query: { member_id: { kind: 'text', isRequired: true, value: 'm' } }
+  },
+  'GET /groups/:group/stream': {
+    path: '/groups/g/stream',
+    query: {
+      member_id: { kind: 'text', isRequired: true, value: 'm' },
+      max_bytes: { kind: 'whole', value: '1' },
+      encoding: { kind: 'choice', value: 'utf8' }
+    }
   },
   'POST /groups/:group/reset': {
     path: '/groups/g/reset',

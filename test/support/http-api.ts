@@ -83,6 +83,11 @@ export class HttpApi {
     const all = { ...this.#credentials, ...(body === undefined && headers === jsonType ? {} : headers) }
     const init = body === undefined ? { method, headers: all } : { method, headers: all, body }
     const response = await fetch(this.url + path, init)
+    // A stream has no end, and is left.
+    if (response.headers.get('content-type')?.startsWith('text/event-stream') === true) {
+      await response.body?.cancel()
+      return { status: response.status, text: '', headers: response.headers }
+    }
     return { status: response.status, text: strictUtf8.decode(await response.arrayBuffer()), headers: response.headers }
   }
 

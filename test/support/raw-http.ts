@@ -42,7 +42,9 @@ function answerOf(received: Buffer, isHead: boolean, isClosed: boolean): RawAnsw
   const status = Number(statusLine.split(' ')[1])
   const length = headers.get('content-length')
   const bodyBytes = received.length - headEnd - 4
-  const isWhole = isHead || status === 204 || (length !== undefined && bodyBytes >= Number(length))
+  // A stream has no end: its head is what there is to see of it here.
+  const isStream = headers.get('content-type')?.startsWith('text/event-stream') === true
+  const isWhole = isHead || isStream || status === 204 || (length !== undefined && bodyBytes >= Number(length))
   if (!isWhole && !isClosed) return null
   return { status, headers, body: received.toString('utf8', headEnd + 4), isClosed }
 }

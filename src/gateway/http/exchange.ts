@@ -25,6 +25,7 @@ import type { ReadLine } from './read-line.ts'
 import type { ReplyMemory } from './reply-memory.ts'
 import type { ScanOrder } from './scan-order.ts'
 import type { ReadWaits } from './read-wait.ts'
+import type { StreamHub } from './streams/stream-hub.ts'
 import type { WaitLine } from './wait-line.ts'
 
 /** The settings that this gateway reads. */
@@ -54,6 +55,7 @@ export interface Services {
   readonly logger: Logger
   readonly failures: Failures
   readonly metrics: MetricsPage
+  readonly streams: StreamHub
   readonly requestBudget: ByteBudget
   readonly replyBudget: ByteBudget
   /** That budget, as reads share it. */

@@ -40,6 +40,7 @@ import { answerBytesOf, ReplyMemory } from './reply-memory.ts'
 import { Router } from './router.ts'
 import { routes } from './routes.ts'
 import { ScanOrder } from './scan-order.ts'
+import { StreamHub, type StreamTimes } from './streams/stream-hub.ts'
 import { UwsEngine } from './uws-engine.ts'
 import { loadUws } from './uws-loader.ts'
 import type { Uws } from './uws-shape.ts'
@@ -58,7 +59,7 @@ export interface HttpGatewayOptions {
   readonly engine: 'auto' | 'uws' | 'node'
   /** Left out: every body is scanned on the main thread. The pool is the caller's, who closes it after stop(). */
   readonly offload?: Offload
-  readonly timeouts?: Partial<ReaderTimeouts & BodyTimeouts & ConnectionTimeouts>
+  readonly timeouts?: Partial<ReaderTimeouts & BodyTimeouts & ConnectionTimeouts & StreamTimes>
   /** Connections at once. Left out: as many as the system has. */
   readonly connectionsMax?: number
   /** Left out or null: without TLS. */
@@ -130,14 +131,22 @@ function buildServices(options: HttpGatewayOptions, probe: HttpProbe, mayPipelin
   const { broker, settings, logger, metrics, requestBudget, replyBudget } = options
   const scheduleTurn = coalescedTurn(broker, logger)
   const whenRoom = (callback: () => void): void => broker.whenRoom(callback)
+  const replyMemory = new ReplyMemory(replyBudget)
+  const readLine = new ReadLine({
+    whenRoom,
+    whenReleased: callback => replyBudget.whenReleased(callback),
+    onTaken: scheduleTurn
+  })
   return {
     broker,
+    streams: new StreamHub({ broker, replyMemory, readLine, probe, scheduleTurn }, options.timeouts),
+    readLine,
     settings,
     logger,
     metrics,
     requestBudget,
     replyBudget,
-    replyMemory: new ReplyMemory(replyBudget),
+    replyMemory,
     probe,
     scheduleTurn,
     failures: new Failures(logger, probe),
@@ -147,11 +156,6 @@ function buildServices(options: HttpGatewayOptions, probe: HttpProbe, mayPipelin
     resultsWriter: new ProduceResultsWriter(),
     packedResultsWriter: new PackedResultsWriter(),
     produceLine: new WaitLine({ whenRoom, onTaken: scheduleTurn }),
-    readLine: new ReadLine({
-      whenRoom,
-      whenReleased: callback => replyBudget.whenReleased(callback),
-      onTaken: scheduleTurn
-    }),
     readWaits: new ReadWaits(broker),
     apiDescription: writtenOnce(() => JSON.stringify(openApiDocument(routes, readBuild().version)))
   }
@@ -278,6 +282,7 @@ export async function createHttpGateway(options: HttpGatewayOptions): Promise<Ht
     async stop(deadlineMs) {
       dispatcher.isStopping = true
       services.readWaits.endAll()
+      services.streams.stop()
       await engine.stop(deadlineMs)
       watch.end()
       bodies.end()

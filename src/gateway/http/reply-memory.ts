@@ -168,6 +168,23 @@ export class ReplyHolding {
     return outcome
   }
 
+  /** Reserves for bytes that are here, and are kept. @returns false: so many are not free, and nothing is held. */
+  tryKeep(bytes: number): boolean {
+    assert(this.#heldBytes === 0 && !this.#isClosed, 'a holding reserves once')
+    const granted = this.party.reserve(bytes).bytes
+    if (granted < bytes) this.party.undo(granted)
+    else this.#heldBytes = bytes
+    return granted === bytes
+  }
+
+  /** What is kept of the answer has so many bytes: the rest goes back, or what it has more is counted. */
+  keep(bytes: number): void {
+    const surplusBytes = this.#heldBytes - bytes
+    this.#heldBytes = bytes
+    if (surplusBytes > 0) this.party.release(surplusBytes)
+    else this.party.charge(-surplusBytes)
+  }
+
   /** What the read may ask for. */
   get readBytesMax(): number {
     return this.#heldBytes - ANSWER_MARGIN_BYTES

@@ -16,7 +16,7 @@ const PREFLIGHT_SECONDS = 600
 
 const preflight: Headers = [
   ['access-control-allow-methods', 'GET, POST, PUT, DELETE'],
-  ['access-control-allow-headers', 'authorization, content-type, x-es-key'],
+  ['access-control-allow-headers', 'authorization, content-type, last-event-id, x-es-key'],
   ['access-control-max-age', String(PREFLIGHT_SECONDS)]
 ]
 

@@ -1,6 +1,6 @@
 /** What the documentation says of the routes of consumer groups. Pure data. */
 import { limits } from '../../../model/limits.ts'
-import { readAnswers, readErrors, readQuery } from './record-docs.ts'
+import { events, readAnswers, readErrors, readQuery, streamQuery } from './record-docs.ts'
 import { json, jsonBody, type Parameters, type RouteDocs } from './route-docs.ts'
 import { choice, fields, list, noun, orNull, text, time, u32, u64, whole } from './schema.ts'
 import { lookErrors } from './topic-docs.ts'
@@ -95,6 +95,18 @@ export const groupDocs = {
     query: { member_id: { about: 'Of the member.', schema: memberId, isRequired: true } },
     answers: { 200: json('They are its own.', noun('Assignment')) },
     errors: ['GROUP_NOT_FOUND', 'GROUP_OWNED', 'MEMBER_NOT_FOUND', 'MEMBER_OWNED']
+  },
+  stream: {
+    id: 'streamGroup',
+    tag: 'groups',
+    about: "The records of the member's partitions as server-sent events; commits nothing.",
+    details:
+      'It begins where the group has committed. `event: assignment` tells which partitions they are, at the beginning and ' +
+      'after each change; `event: end` why the stream ends. While the client takes it, the member needs no heartbeats.',
+    path: groupPath,
+    query: { member_id: { about: 'Of the member.', schema: memberId, isRequired: true }, ...streamQuery },
+    answers: { 200: events('Open until either side ends it.') },
+    errors: ['GROUP_NOT_FOUND', 'GROUP_OWNED', 'MEMBER_NOT_FOUND', 'MEMBER_OWNED', 'TOPIC_NOT_FOUND', 'OVERLOADED']
   },
   reset: {
     id: 'resetGroup',

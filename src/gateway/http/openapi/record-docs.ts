@@ -3,7 +3,15 @@ import { limits } from '../../../model/limits.ts'
 import type { readNames } from '../consume-exchange.ts'
 import type { offsetNames } from '../offset-routes.ts'
 import type { startNames } from '../start-offset.ts'
-import { json, jsonOrMsgpack, jsonOrMsgpackBody, type Parameter, type RouteDocs } from './route-docs.ts'
+import { EVENT_STREAM_TYPE, type streamNames } from '../streams/stream-form.ts'
+import {
+  json,
+  jsonOrMsgpack,
+  jsonOrMsgpackBody,
+  type AnswerDocs,
+  type Parameter,
+  type RouteDocs
+} from './route-docs.ts'
 import { choice, fields, list, noun, orNull, text, time, u32, u64 } from './schema.ts'
 import { lookErrors, topicPath } from './topic-docs.ts'
 
@@ -54,6 +62,23 @@ export const readErrors = ['PARTITION_RANGE', 'RATE_LIMITED', 'READ_FAILED', 'CO
 export const readAnswers = {
   200: jsonOrMsgpack('Records, in the order of their offsets.', noun('ReadAnswer'))
 } as const
+
+/** How a stream reads. */
+export const streamQuery = {
+  encoding: {
+    about: 'How keys, values and values of headers are written: as text, or exactly, whatever their bytes.',
+    schema: readQuery.encoding.schema
+  },
+  max_bytes: {
+    about: `It reads at most so many bytes at once, up to ${limits.streamReadBytesMax}; one record comes in any case. ${brought}`,
+    schema: u64('', { default: limits.streamReadBytesMax })
+  }
+} as const satisfies Readonly<Record<(typeof streamNames)[number], Parameter>>
+
+/** The answer of a stream. */
+export function events(about: string): AnswerDocs {
+  return { about, content: { [EVENT_STREAM_TYPE]: text('Server-sent events.') } }
+}
 
 export const recordDocs = {
   produce: {
@@ -111,6 +136,36 @@ export const recordDocs = {
     query: { ...readQuery, ...startQuery },
     answers: readAnswers,
     errors: ['TOPIC_NOT_FOUND', 'FIELD_RANGE', ...readErrors]
+  },
+  stream: {
+    id: 'streamTopic',
+    tag: 'records',
+    about: 'The records of one or all partitions as server-sent events, as they come.',
+    details:
+      'The data of each event is a record as a read has it. Its id is where the next one begins, in every partition. ' +
+      '`event: skipped` tells what was passed over, `event: end` why the stream ends.',
+    path: topicPath,
+    query: {
+      partition: {
+        ...partitionQuery,
+        about: `Numbered from 0; left out: all of the topic, ${limits.streamPartitionsMax} at most.`
+      },
+      offset: {
+        about:
+          'Where to begin: a number only in a partition that is named. latest unless it or timestamp_ms is asked for.',
+        schema: startQuery.offset.schema
+      },
+      timestamp_ms: startQuery.timestamp_ms,
+      ...streamQuery
+    } satisfies Readonly<Record<(typeof startNames | typeof streamNames)[number] | 'partition', Parameter>>,
+    headers: {
+      'Last-Event-ID': {
+        about: 'Go on behind the event with this id; offset and timestamp_ms count no more.',
+        schema: text()
+      }
+    },
+    answers: { 200: events('Open until either side ends it.') },
+    errors: ['TOPIC_NOT_FOUND', 'PARTITION_RANGE', 'FIELD_RANGE', 'READ_FAILED', 'COLD_UNAVAILABLE', ...lookErrors]
   },
   offsets: {
     id: 'listOffsets',

@@ -16,6 +16,7 @@ import { metricsCases } from './metrics-cases.ts'
 import { readerCases } from './reader-cases.ts'
 import { offsetCases } from './offset-cases.ts'
 import { consumeCases, produceCases, topicCases } from './route-cases.ts'
+import { streamCases } from './stream-cases.ts'
 import { waitCases } from './wait-cases.ts'
 
 function refusalCases(engine: EngineName): void {
@@ -314,6 +315,7 @@ export function describeEngine(engine: EngineName): void {
   describe(`consume over ${engine}`, () => consumeCases(engine))
   describe(`reads that wait, over ${engine}`, () => waitCases(engine))
   describe(`forms of consume over ${engine}`, () => consumeFormCases(engine))
+  describe(`streams over ${engine}`, () => streamCases(engine))
   describe(`offsets over ${engine}`, () => offsetCases(engine))
   describe(`keys over ${engine}`, () => accessCases(engine))
   describe(`metrics over ${engine}`, () => metricsCases(engine))

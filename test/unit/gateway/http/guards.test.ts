@@ -218,7 +218,10 @@ for (const engine of engines) {
         assert.deepEqual([preflight.status, preflight.text], [204, ''])
         assert.equal(preflight.headers['access-control-allow-origin'], origin)
         assert.equal(preflight.headers['access-control-allow-methods'], 'GET, POST, PUT, DELETE')
-        assert.equal(preflight.headers['access-control-allow-headers'], 'authorization, content-type, x-es-key')
+        assert.equal(
+          preflight.headers['access-control-allow-headers'],
+          'authorization, content-type, last-event-id, x-es-key'
+        )
         assert.equal(preflight.headers.vary, 'Origin')
       }
       for (const [method, path, status] of [

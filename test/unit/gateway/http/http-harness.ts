@@ -15,6 +15,7 @@ import type { ConnectionTimeouts } from '../../../../src/gateway/http/engine.ts'
 import type { BodyTimeouts } from '../../../../src/gateway/http/body-watch.ts'
 import type { ReaderTimeouts } from '../../../../src/gateway/http/answer-pace.ts'
 import type { MetricsPage } from '../../../../src/model/metrics.ts'
+import type { StreamTimes } from '../../../../src/gateway/http/streams/stream-hub.ts'
 import { FakeBroker } from './fake-broker.ts'
 
 export type EngineName = 'uws' | 'node'
@@ -49,7 +50,7 @@ export interface FixtureOptions {
   readonly replyBudgetBytes?: number
   /** Left out: every body is scanned on the main thread. */
   readonly offload?: Offload
-  readonly timeouts?: Partial<ReaderTimeouts & BodyTimeouts & ConnectionTimeouts>
+  readonly timeouts?: Partial<ReaderTimeouts & BodyTimeouts & ConnectionTimeouts & StreamTimes>
   readonly clock?: Clock
   readonly connectionsMax?: number
   readonly certificates?: Certificates

@@ -42,6 +42,21 @@ describe('the reply memory of a read', () => {
     assert.deepEqual([budget.usedBytes, memory.partyCount], [0, 0])
   })
 
+  test('of what is kept besides is all of it or nothing', () => {
+    const budget = new ByteBudget(16 * MIB)
+    const memory = new ReplyMemory(budget)
+    const [first, second] = [memory.open('a'), memory.open('a')]
+    assert.equal(first.tryKeep(3 * MIB), true)
+    assert.equal(second.tryKeep(3 * MIB), false, 'a share has four')
+    assert.deepEqual([budget.usedBytes, second.heldBytes], [3 * MIB, 0])
+    first.keep(MIB)
+    assert.equal(second.tryKeep(3 * MIB), true)
+    first.keep(2 * MIB)
+    assert.equal(budget.usedBytes, 5 * MIB, 'what is here is counted')
+    for (const holding of [first, second]) holding.close()
+    assert.deepEqual([budget.usedBytes, memory.partyCount], [0, 0])
+  })
+
   test('of a single read is a part of the share where it asks for more than that', () => {
     const memory = new ReplyMemory(new ByteBudget(16 * MIB))
     const [first, second] = [memory.open('a'), memory.open('a')]
