@@ -21,6 +21,7 @@ export const scenarios = [
   'many',
   'scrape',
   'groups',
+  'streams',
   'json'
 ] as const
 export type Scenario = (typeof scenarios)[number]
@@ -48,7 +49,7 @@ export interface BenchOptions {
   readonly rate: number | null
   /** Shard counts to sweep; null stands for the broker's default. */
   readonly shards: readonly (number | null)[]
-  /** HTTP engines of the brokers of `json`; null stands for the broker's own choice. */
+  /** HTTP engines of the brokers of `json` and `streams`; null stands for the broker's own choice, and for both. */
   readonly engines: readonly (HttpEngine | null)[]
   readonly fillAheadBytes: number
   /** Journal budget of the brokers of `sustained` and `cleaning`; null: the broker's own. */
@@ -91,7 +92,7 @@ compares with a bare loop of write + fdatasync on the same disk. Rounds are inte
   --keyed                  records have keys and scatter by them
   --rate N                 open loop: requests per second, latency from the intended send time
   --shards LIST            sweep over shard counts (default: the broker's own)
-  --engine LIST            uws, node: HTTP engines of the brokers of json (default: the broker's own choice)
+  --engine LIST            uws, node: HTTP engines of the brokers of json (default: the broker's choice) and streams (both)
   --fill-ahead SIZE        slots filled before a window opens, in all (default: 2GiB)
   --budget SIZE            journal budget of sustained and cleaning (default: the broker's own; a smaller one is quicker)
   --budgets N              journal budgets that sustained and cleaning write in all (default: 4)
@@ -112,6 +113,7 @@ Examples:
   npm run bench -- --scenario limit,sustained,cleaning --budget 1GiB --rounds 3
   npm run bench -- --scenario recovery --gigabytes 1,10,30
   npm run bench -- --scenario json --engine uws,node
+  npm run bench -- --scenario streams --rounds 1 --seconds 10
 `
 
 /** Scenarios that need a fresh directory, a setting or a restart. */
@@ -122,6 +124,7 @@ const ownBrokerOnly: ReadonlySet<Scenario> = new Set<Scenario>([
   'many',
   'scrape',
   'groups',
+  'streams',
   'json'
 ])
 

@@ -1,7 +1,7 @@
 /**
  * What is measured apart from the cases: how long a start takes (`recovery`), what many partitions cost (`many`), what a
- * scrape of them costs (`scrape`), what committed offsets cost those who produce (`groups`). Each gives a table. Which ones
- * a run has is decided here; main thread.
+ * scrape of them costs (`scrape`), what committed offsets cost those who produce (`groups`), what idle streams cost and how
+ * soon a record is with them (`streams`). Each gives a table. Which ones a run has is decided here; main thread.
  */
 import { runGroups } from './groups.ts'
 import { runMany } from './many.ts'
@@ -11,6 +11,7 @@ import { runRecovery } from './recovery.ts'
 import type { StudyResult, StudyTable } from './results.ts'
 import type { RunContext } from './run-case.ts'
 import { runScrape } from './scrape.ts'
+import { runStreams } from './streams.ts'
 
 /** Something that is measured once. */
 export interface Study {
@@ -22,7 +23,7 @@ export interface Study {
 /** The studies of a run, in their order. */
 export function planStudies(options: BenchOptions): Study[] {
   const studies: Study[] = []
-  const has = (name: 'recovery' | 'many' | 'scrape' | 'groups'): boolean => options.scenarios.includes(name)
+  const has = (name: 'recovery' | 'many' | 'scrape' | 'groups' | 'streams'): boolean => options.scenarios.includes(name)
   for (const partitions of has('recovery') ? partitionCountsOf('recovery', options) : []) {
     studies.push({
       id: `recovery-${partitions}`,
@@ -49,6 +50,13 @@ export function planStudies(options: BenchOptions): Study[] {
       id: 'groups',
       title: 'Produce while nothing is committed, and while 100,000 committed offsets change every second',
       run: runGroups
+    })
+  }
+  if (has('streams')) {
+    studies.push({
+      id: 'streams',
+      title: 'A thousand idle streams: their memory, and from the acknowledgement of a record to its receipt on all',
+      run: runStreams
     })
   }
   return studies

@@ -256,6 +256,7 @@ describe('studies', () => {
     assert.deepEqual(idsOf('--scenario', 'recovery,many'), ['recovery-1000', 'recovery-10000', 'many-10000'])
     assert.deepEqual(idsOf('--scenario', 'many', '--partition-counts', '9'), ['many-9'])
     assert.deepEqual(idsOf('--scenario', 'groups'), ['groups'])
+    assert.deepEqual(idsOf('--scenario', 'streams'), ['streams'])
     assert.deepEqual(planCases(parseOptions(['--scenario', 'recovery,many'])), [])
     assert.deepEqual(idsOf(), [])
   })
