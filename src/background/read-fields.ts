@@ -11,7 +11,8 @@ export interface ReadFieldsValue {
 }
 
 /**
- * The body with the wanted fields alone, or why it is not JSON. Objects and lists in them are empty, and so is a body that
- * is a list: that they are of the wrong kind can be told, and nothing large comes back. Numbers are rounded.
+ * The body with the wanted fields alone, or why it is not JSON. Objects in them are empty, lists have a null if they have
+ * anything, and so has a body that is a list: of what kind they are can be told, and nothing large comes back. Numbers are
+ * rounded.
  */
 export type ReadFieldsResult = ParsedJson

@@ -270,6 +270,8 @@ export const errorTable = {
     'bad request',
     'the schema took more than {milliseconds} ms to {step}: make it simpler; nothing was written'
   ),
+  // Of the Confluent-compatible API, which tells it apart from a subject that is not there.
+  LEVEL_NOT_FOUND: spec(509, 404, 'not found', "subject '{subject}' has no compatibility level of its own"),
   // Of a produce to a topic with validate_schema.
   SCHEMA_MISMATCH: spec(
     510,

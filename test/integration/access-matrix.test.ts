@@ -6,11 +6,13 @@
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import { connectEs01, Es01Error, type Es01Client } from '../../src/client/es01/client.ts'
-import { routes, type Route } from '../../src/gateway/http/routes.ts'
+import type { Route } from '../../src/gateway/http/route.ts'
+import { routes } from '../../src/gateway/http/routes.ts'
 import { needs, operations, type Need } from '../../src/model/access.ts'
 import { makeTestKey, startGuarded, type TestKey } from '../support/access.ts'
 import type { TestBroker } from '../support/broker.ts'
 import { atEnd } from '../support/clean-up.ts'
+import { assertConfluentRefused } from '../support/confluent.ts'
 import { assertRefused, HttpApi, parse, type HttpAnswer } from '../support/http-api.ts'
 
 const callers = ['nobody', 'reader', 'writer', 'prefix admin', 'admin'] as const
@@ -29,8 +31,25 @@ const matrix: Readonly<Record<Need, readonly (401 | 403 | null)[]>> = {
 /** Spec 19 and 2.10, line by line, and in the same way what the specification does not have: what each route takes. */
 const specified: Readonly<Record<Need, readonly string[]>> = {
   nothing: ['GET /healthz', 'GET /openapi.json', 'GET /readyz'],
-  key: ['GET /metrics', 'GET /schemas', 'GET /subjects', 'GET /topics'],
+  key: [
+    'GET /confluent/config',
+    'GET /confluent/mode',
+    'GET /confluent/schemas/types',
+    'GET /confluent/subjects',
+    'GET /metrics',
+    'GET /schemas',
+    'GET /subjects',
+    'GET /topics'
+  ],
   read: [
+    'GET /confluent/config/:subject',
+    'GET /confluent/schemas/ids/:id',
+    'GET /confluent/schemas/ids/:id/schema',
+    'GET /confluent/schemas/ids/:id/subjects',
+    'GET /confluent/schemas/ids/:id/versions',
+    'GET /confluent/subjects/:subject/versions',
+    'GET /confluent/subjects/:subject/versions/:version',
+    'GET /confluent/subjects/:subject/versions/:version/schema',
     'GET /schemas/:schema_id',
     'GET /subjects/:subject/config',
     'GET /subjects/:subject/versions',
@@ -39,7 +58,10 @@ const specified: Readonly<Record<Need, readonly string[]>> = {
     'GET /topics/:name/config',
     'GET /topics/:name/consume',
     'GET /topics/:name/offsets',
-    'GET /topics/:name/stream'
+    'GET /topics/:name/stream',
+    'POST /confluent/compatibility/subjects/:subject/versions',
+    'POST /confluent/compatibility/subjects/:subject/versions/:version',
+    'POST /confluent/subjects/:subject'
   ],
   write: ['POST /topics/:name/produce'],
   group: [
@@ -59,6 +81,8 @@ const specified: Readonly<Record<Need, readonly string[]>> = {
   admin: [
     'DELETE /admin/keys/:key_id',
     'DELETE /admin/producers/:id',
+    'DELETE /confluent/config',
+    'DELETE /confluent/config/:subject',
     'DELETE /topics/:name',
     'GET /admin/keys',
     'GET /admin/producers',
@@ -69,10 +93,13 @@ const specified: Readonly<Record<Need, readonly string[]>> = {
     'POST /admin/reset-offsets',
     'POST /admin/run-compaction',
     'POST /admin/run-retention',
+    'POST /confluent/subjects/:subject/versions',
     'POST /schemas',
     'POST /topics',
     'POST /topics/:name/delete-records',
     'PUT /admin/schemas/config',
+    'PUT /confluent/config',
+    'PUT /confluent/config/:subject',
     'PUT /subjects/:subject/config',
     'PUT /topics/:name/config'
   ]
@@ -115,7 +142,13 @@ const samples: Readonly<Record<string, Sample>> = {
   'POST /admin/keys': { body: { name: 'made', acls: [] } },
   'POST /schemas': { body: { subject: 'orders', schema: '{}' } },
   'PUT /subjects/:subject/config': { body: { compatibility: 'none' } },
-  'PUT /admin/schemas/config': { body: { compatibility: 'none' } }
+  'PUT /admin/schemas/config': { body: { compatibility: 'none' } },
+  'POST /confluent/subjects/:subject': { body: { schema: '{}', schemaType: 'JSON' } },
+  'POST /confluent/subjects/:subject/versions': { body: { schema: '{}', schemaType: 'JSON' } },
+  'POST /confluent/compatibility/subjects/:subject/versions': { body: { schema: '{}', schemaType: 'JSON' } },
+  'POST /confluent/compatibility/subjects/:subject/versions/:version': { body: { schema: '{}', schemaType: 'JSON' } },
+  'PUT /confluent/config': { body: { compatibility: 'NONE' } },
+  'PUT /confluent/config/:subject': { body: { compatibility: 'NONE' } }
 }
 
 const names: Readonly<Record<string, string>> = {
@@ -179,11 +212,16 @@ for (const [engine, shards] of [
           // Each has a group of its own.
           const answer = await ask(apis[caller], route, 'orders', `g${i}`)
           const refused = matrix[need][i] ?? null
+          const isConfluent = route.pattern.startsWith('/confluent/')
           if (refused === 401) {
-            assertRefused(answer, 401, 'UNAUTHENTICATED')
-            assert.equal(answer.headers.get('www-authenticate'), 'Bearer')
-          } else if (refused === 403) assertRefused(answer, 403, 'FORBIDDEN', [route.operation])
-          else assert.ok(answer.status < 300 || answer.status === 404, `${caller}: ${answer.status} ${answer.text}`)
+            if (isConfluent) assertConfluentRefused(answer, 401, 401)
+            else assertRefused(answer, 401, 'UNAUTHENTICATED')
+            const schemes = isConfluent ? 'Basic realm="millrace", Bearer' : 'Bearer'
+            assert.equal(answer.headers.get('www-authenticate'), schemes)
+          } else if (refused === 403) {
+            if (isConfluent) assertConfluentRefused(answer, 403, 403, [route.operation])
+            else assertRefused(answer, 403, 'FORBIDDEN', [route.operation])
+          } else assert.ok(answer.status < 300 || answer.status === 404, `${caller}: ${answer.status} ${answer.text}`)
         }
       })
     }

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { routes } from '../../src/gateway/http/routes.ts'
 import { samples } from '../support/bad-input.ts'
+import { CONFLUENT_TYPE } from '../support/confluent.ts'
 import { onBothEngines } from '../support/http-api.ts'
 import { sendRaw } from '../support/raw-http.ts'
 
@@ -27,10 +28,8 @@ onBothEngines('HEAD has the status and the headers of GET, and no body, on every
       else assert.deepEqual(facts(head), facts(get))
       // The text of this refusal names the method, so its length is another.
       const refused = await sendRaw(api.url, { method: 'HEAD', path: `${path}/nowhere/at/all` })
-      assert.deepEqual(
-        [refused.status, refused.headers.get('content-type'), refused.body],
-        [404, 'application/json', '']
-      )
+      const type = pattern.startsWith('/confluent/') ? CONFLUENT_TYPE : 'application/json'
+      assert.deepEqual([refused.status, refused.headers.get('content-type'), refused.body], [404, type, ''])
     })
   }
 })

@@ -2,6 +2,7 @@
  * What is wrong with requests, made from a sample of each route: a path, a body and a query that it takes. A new route
  * needs a sample here; test/integration/bad-input.test.ts fails without.
  */
+import { confluentSamples } from './confluent-samples.ts'
 
 /** What a field or parameter may be. −1 besides: for a limit that can be cleared. */
 export type Kind = 'text' | 'choice' | 'switch' | 'whole' | 'limit' | 'object' | 'array'
@@ -24,6 +25,8 @@ export interface Sample {
   readonly isOfNothing?: true
   /** Any text is a name here, of something that is not there: such a request may succeed, and changes nothing. */
   readonly takesAnyName?: true
+  /** Sent to paths with a wrong name, where some of those are names that would be made: it is refused for itself. */
+  readonly refusedBody?: { readonly [name: string]: Json }
   /** Parameters of the query by name. All there are. */
   readonly query?: Readonly<Record<string, Parameter>>
 }
@@ -235,6 +238,7 @@ export const samples: Readonly<Record<string, Sample>> = {
     body: { compatibility: 'default' },
     fields: { compatibility: { kind: 'choice' } }
   },
+  ...confluentSamples,
   'GET /metrics': { path: '/metrics' },
   'GET /admin/producers': { path: '/admin/producers' },
   'DELETE /admin/producers/:id': { path: '/admin/producers/p', isOfNothing: true },

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict'
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import { unpack } from 'msgpackr'
 import { MSGPACK_TYPE } from '../../src/gateway/http/accept.ts'
-import type { Route } from '../../src/gateway/http/routes.ts'
+import type { Route } from '../../src/gateway/http/route.ts'
 import { pathOf } from '../../src/gateway/http/openapi/document.ts'
 import type { Schema } from '../../src/gateway/http/openapi/schema.ts'
 
@@ -144,7 +144,7 @@ export class DescriptionChecker {
 
 /** What the body says, as JSON would have it. */
 function valueOf(type: string, body: string | Buffer): unknown {
-  if (type === 'application/json') return JSON.parse(body.toString())
+  if (type.endsWith('json')) return JSON.parse(body.toString())
   return type === MSGPACK_TYPE ? plain(unpack(Buffer.from(body))) : body.toString()
 }
 
@@ -158,6 +158,8 @@ function plain(value: unknown): unknown {
 }
 
 function codeFaults(value: unknown, codes: readonly string[]): string[] {
-  const code = typeof value === 'object' && value !== null && 'code' in value ? String(value.code) : 'none'
-  return codes.includes(code) ? [] : [`the code ${code} is not described: ${JSON.stringify(value)}`]
+  const fields = typeof value === 'object' ? { ...value } : {}
+  const { code = 'none', error_code: errorCode = code } = fields as Readonly<Record<string, unknown>>
+  const shown = String(errorCode)
+  return codes.includes(shown) ? [] : [`the code ${shown} is not described: ${JSON.stringify(value)}`]
 }

@@ -20,6 +20,6 @@ function isObject(value: ExactJson): value is { [field: string]: ExactJson } {
 
 /** Of the same kind, and small; a text is as it is. */
 function emptied(value: ExactJson): ExactJson {
-  if (Array.isArray(value)) return []
+  if (Array.isArray(value)) return value.length === 0 ? [] : [null]
   return isObject(value) ? {} : value
 }

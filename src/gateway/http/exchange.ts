@@ -16,6 +16,7 @@ import type { PackedResultsWriter } from '../../wire/produce/packed-results.ts'
 import { MSGPACK_TYPE, isMsgpack, mediaTypeOf } from './accept.ts'
 import { bodyTooLarge } from './body.ts'
 import type { BodyLimit } from './body.ts'
+import { CONFLUENT_TYPE, isConfluentBody, isConfluentPath } from './confluent/face.ts'
 import { isTooLongToDrain } from './engine.ts'
 import type { Reply, RequestHead } from './engine.ts'
 import { JSON_TYPE } from './failures.ts'
@@ -84,6 +85,8 @@ export class Exchange {
   readonly services: Services
   readonly head: RequestHead
   readonly reply: Reply
+  /** What its answers in JSON are labelled with. */
+  readonly jsonType: string
   /** Who asks: known before the body or the query is looked at. */
   who: Principal = anonymous
   /** What stands in the path for `:name` and the like, decoded, in order. */
@@ -93,6 +96,7 @@ export class Exchange {
     this.services = services
     this.head = head
     this.reply = reply
+    this.jsonType = isConfluentPath(head.path) ? CONFLUENT_TYPE : JSON_TYPE
   }
 
   /** The first of them; empty if the route has none. */
@@ -107,7 +111,7 @@ export class Exchange {
 
   /** Answers with a JSON text. */
   sendJson(status: number, text: string | Buffer): void {
-    this.reply.send({ status, contentType: JSON_TYPE }, typeof text === 'string' ? Buffer.from(text) : text)
+    this.reply.send({ status, contentType: this.jsonType }, typeof text === 'string' ? Buffer.from(text) : text)
   }
 
   /** Answers without a body. */
@@ -164,7 +168,8 @@ export class Exchange {
   acceptsBody(limit: BodyLimit, takesMsgpack = false): boolean {
     const { contentType, contentLength } = this.head
     const mediaType = mediaTypeOf(contentType)
-    if (mediaType !== JSON_TYPE && !(takesMsgpack && isMsgpack(mediaType))) {
+    const isJson = this.jsonType === CONFLUENT_TYPE ? isConfluentBody(mediaType) : mediaType === JSON_TYPE
+    if (!isJson && !(takesMsgpack && isMsgpack(mediaType))) {
       const accepted = takesMsgpack ? `${JSON_TYPE} or ${MSGPACK_TYPE}` : JSON_TYPE
       this.refuseEarly(new BrokerError('MEDIA_TYPE', { value: contentType, accepted }))
     } else if (contentLength > limit.bytes) {

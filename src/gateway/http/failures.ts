@@ -1,6 +1,7 @@
 /**
  * Errors as HTTP answers. Main thread. Every refusal of this gateway leaves through here, so all have one shape:
- * `{"error": text, "code", "retry", "written", "request_id"}`.
+ * `{"error": text, "code", "retry", "written", "request_id"}`; on the routes for Confluent's clients in theirs, where the id
+ * of the request is a header: what reads that body may take no other field.
  * A 500 tells an id and nothing else; what happened stands in the log under that id, at level debug also of all others.
  */
 import type { Logger } from '../../base/logger.ts'
@@ -8,7 +9,9 @@ import { BrokerError, errorTable, errorText } from '../../model/errors.ts'
 import type { ErrorCode } from '../../model/errors.ts'
 import { isInternal, logFailure } from '../shared/internal-failures.ts'
 import { newRequestId } from '../shared/request-ids.ts'
-import type { Reply, RequestHead } from './engine.ts'
+import { CONFLUENT_TYPE, isConfluentPath } from './confluent/face.ts'
+import { confluentRefusal } from './confluent/refusal.ts'
+import type { Headers, Reply, RequestHead } from './engine.ts'
 import type { HttpProbe } from './probe.ts'
 
 export const JSON_TYPE = 'application/json'
@@ -16,6 +19,8 @@ export const JSON_TYPE = 'application/json'
 const RETRY_AFTER = ['retry-after', '1'] as const
 /** Of every 401 (RFC 9110): the scheme by which a key is sent. */
 const AUTHENTICATE = ['www-authenticate', 'Bearer'] as const
+/** The same where a user and a password do too. */
+const AUTHENTICATE_CONFLUENT = ['www-authenticate', 'Basic realm="millrace", Bearer'] as const
 
 /** What of a refusal is not the error's. */
 export interface RefusalOptions {
@@ -65,16 +70,26 @@ export class Failures {
       reply.abort()
       return
     }
-    const { http } = refusal.spec
     const text = isInternal(refusal) ? errorText('INTERNAL', { id: requestId }) : refusal.message
     if (isInternal(refusal)) logFailure(this.#logger, requestId, refusal, { method, path })
     else this.#logger.debug({ request_id: requestId, method, path, code: refusal.code, text }, 'a request was refused')
-    const headers: (readonly [string, string])[] = []
-    if (http === 401) headers.push(AUTHENTICATE)
-    if (http === 503) headers.push(RETRY_AFTER)
-    if (http === 429) headers.push(['retry-after', String(refusal.details['retryAfterSeconds'])])
-    if (refusal.code === 'METHOD_NOT_ALLOWED') headers.push(['allow', String(refusal.details['allow'])])
+    const headers = headersOf(refusal, isConfluentPath(path))
+    if (isConfluentPath(path)) {
+      const { status, body } = confluentRefusal(method, refusal, text)
+      const all: Headers = [...headers, ['x-request-id', requestId]]
+      reply.send({ status, contentType: CONFLUENT_TYPE, headers: all, mustClose }, body)
+      return
+    }
     const body = bodyOf(refusal.code, text, refusal.written, requestId, report)
-    reply.send({ status: http, contentType: JSON_TYPE, headers, mustClose }, body)
+    reply.send({ status: refusal.spec.http, contentType: JSON_TYPE, headers, mustClose }, body)
   }
+}
+
+function headersOf({ code, details, spec }: BrokerError, isConfluent: boolean): Headers {
+  const headers: (readonly [string, string])[] = []
+  if (spec.http === 401) headers.push(isConfluent ? AUTHENTICATE_CONFLUENT : AUTHENTICATE)
+  if (spec.http === 503) headers.push(RETRY_AFTER)
+  if (spec.http === 429) headers.push(['retry-after', String(details['retryAfterSeconds'])])
+  if (code === 'METHOD_NOT_ALLOWED') headers.push(['allow', String(details['allow'])])
+  return headers
 }

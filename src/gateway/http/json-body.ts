@@ -106,7 +106,7 @@ function schemaBodyLimitOf(maxRequestBodyBytes: number): BodyLimit {
 
 /**
  * The same for a body with a schema in it. @param step gets the body; of a large one only the named fields: texts as they are,
- * numbers rounded, lists and objects empty.
+ * numbers rounded, objects empty, lists with a null if they have anything.
  */
 export function withSchemaBody(
   exchange: Exchange,

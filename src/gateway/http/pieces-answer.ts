@@ -11,7 +11,6 @@ import { BrokerError } from '../../model/errors.ts'
 import type { ReplyWatcher } from './engine.ts'
 import { WHOLE_ANSWER_BYTES_MAX } from './engine.ts'
 import type { Exchange } from './exchange.ts'
-import { JSON_TYPE } from './failures.ts'
 
 /** Bytes of text between two turns of the event loop: some half a millisecond. */
 const PIECE_BYTES = 128 * 1024
@@ -67,14 +66,14 @@ class PiecesAnswer<Item> implements ReplyWatcher {
   }
 
   #begin(bytes: number): void {
-    const { reply, services } = this.#exchange
+    const { reply, services, jsonType: contentType } = this.#exchange
     this.#checkKey()
     if (bytes > WHOLE_ANSWER_BYTES_MAX) {
       if (!services.replyBudget.tryReserve(bytes))
         throw new BrokerError('OVERLOADED', { what: 'the memory for answers', limit: '--reply-memory-bytes' })
       this.#reservedBytes = bytes
     }
-    reply.begin({ status: 200, contentType: JSON_TYPE }, bytes)
+    reply.begin({ status: 200, contentType }, bytes)
   }
 
   #pass(piece: string): void {

@@ -3,7 +3,7 @@
  * One path may match one pattern only: the table is checked for that when it is compiled.
  */
 import { assert } from '../../base/assert.ts'
-import type { Route } from './routes.ts'
+import type { Route } from './route.ts'
 
 /** A pattern with the routes of its methods. */
 interface Place {

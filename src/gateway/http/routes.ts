@@ -1,8 +1,6 @@
 /**
  * The one table of HTTP routes. Both engines, the documentation and its test read it. Main thread.
  */
-import { operations, type Operation } from '../../model/access.ts'
-import type { BodySink } from './engine.ts'
 import {
   forgetProducer,
   listProducers,
@@ -12,7 +10,7 @@ import {
   tieredSegments
 } from './admin-routes.ts'
 import { consume } from './consume-exchange.ts'
-import type { Exchange } from './exchange.ts'
+import { confluentRoutes } from './confluent/table.ts'
 import {
   commitOffset,
   describeGroup,
@@ -35,10 +33,10 @@ import { adminDocs } from './openapi/admin-docs.ts'
 import { groupDocs } from './openapi/group-docs.ts'
 import { healthDocs } from './openapi/health-docs.ts'
 import { recordDocs } from './openapi/record-docs.ts'
-import type { DocsOf, RouteDocs } from './openapi/route-docs.ts'
 import { schemaDocs } from './openapi/schema-docs.ts'
 import { topicDocs } from './openapi/topic-docs.ts'
 import { produce } from './produce-exchange.ts'
+import { route, type Route } from './route.ts'
 import { streamGroup } from './streams/group-stream.ts'
 import { streamTopic } from './streams/topic-stream.ts'
 import {
@@ -64,30 +62,6 @@ import {
   readyz,
   topicConfig
 } from './topic-routes.ts'
-
-export interface Route {
-  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
-  /** Segments as they stand, `:name` for any one segment. */
-  readonly pattern: string
-  /** What it is for access: model/access.ts says what that takes. The use case that it calls asks for it. */
-  readonly operation: Operation
-  /** What GET /openapi.json says of it. */
-  readonly docs: RouteDocs
-  /** Served also while the broker is not ready, and to everybody. */
-  readonly isOpen: boolean
-  /** Answers, or returns who takes the body and answers later. What it throws becomes the answer. */
-  readonly run: (exchange: Exchange) => BodySink | null
-}
-
-function route<Pattern extends string>(
-  method: Route['method'],
-  pattern: Pattern,
-  run: Route['run'],
-  operation: Operation,
-  docs: DocsOf<Pattern>
-): Route {
-  return { method, pattern, run, operation, docs, isOpen: operations[operation] === 'nothing' }
-}
 
 export const routes: readonly Route[] = [
   route('POST', '/topics', createTopic, 'create topic', topicDocs.create),
@@ -132,6 +106,7 @@ export const routes: readonly Route[] = [
   route('PUT', '/subjects/:subject/config', setSubjectCompatibility, 'manage compatibility', schemaDocs.setMode),
   route('GET', '/admin/schemas/config', generalCompatibility, 'manage compatibility', schemaDocs.generalMode),
   route('PUT', '/admin/schemas/config', setGeneralCompatibility, 'manage compatibility', schemaDocs.setGeneralMode),
+  ...confluentRoutes,
   route('GET', '/metrics', metrics, 'metrics', healthDocs.metrics),
   route('GET', '/raft', replication, 'read replication', adminDocs.replication),
   route('GET', '/healthz', healthz, 'health', healthDocs.healthz),

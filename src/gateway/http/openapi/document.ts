@@ -7,9 +7,11 @@ import { assert } from '../../../base/assert.ts'
 import { operations } from '../../../model/access.ts'
 import { errorTable, type ErrorCode } from '../../../model/errors.ts'
 import { JSON_TYPE } from '../failures.ts'
-import type { Route } from '../routes.ts'
+import { CONFLUENT_TYPE, isConfluentPath } from '../confluent/face.ts'
+import { confluentAnswerOf } from '../confluent/refusal.ts'
+import type { Route } from '../route.ts'
 import { nouns } from './nouns.ts'
-import { tags, type Content, type Parameters } from './route-docs.ts'
+import { tags, type Content, type Parameters, type RouteDocs } from './route-docs.ts'
 import { noun, type Schema } from './schema.ts'
 
 const ALL_ERRORS = ['FIELD_INVALID', 'HOST_REFUSED', 'STOPPING', 'INTERNAL'] as const
@@ -19,9 +21,11 @@ const BODY_ERRORS = ['MEDIA_TYPE', 'BODY_TOO_LARGE', 'BODY_TIMEOUT', 'BODY_NOT_J
 /** Any of them lets a request in. Not asked for while `auth` is disabled, and then ignored. */
 const securitySchemes = {
   bearer: { type: 'http', scheme: 'bearer', description: 'The secret of a key. It counts where both are there.' },
-  esKey: { type: 'apiKey', in: 'header', name: 'X-Es-Key', description: 'The secret of a key.' }
+  esKey: { type: 'apiKey', in: 'header', name: 'X-Es-Key', description: 'The secret of a key.' },
+  basic: { type: 'http', scheme: 'basic', description: 'The secret of a key as the password of any user.' }
 } as const
-const withKey = Object.keys(securitySchemes).map(name => ({ [name]: [] }))
+const withKey = [{ bearer: [] }, { esKey: [] }]
+const withKeyOrPassword = [...withKey, { basic: [] }]
 
 const text = { type: 'string' } as const
 const headers: Readonly<Record<number, object>> = {
@@ -47,27 +51,57 @@ export function errorsOf({ operation, docs }: Route): readonly ErrorCode[] {
 const contentOf = (content: Content): object =>
   Object.fromEntries(Object.entries(content).map(([type, schema]) => [type, { schema }]))
 
-/** The answers of a route by status. `x-error-codes`: what `code` of a refusal may be. */
+/** One way in which a request is refused. */
+interface Refusal {
+  readonly status: number
+  /** As the body of the answer has it. */
+  readonly code: string
+  readonly about: string
+}
+
+const isForConfluent = ({ pattern }: Route): boolean => isConfluentPath(pattern)
+
+/** Every way in which a route may refuse. */
+function refusalsOf(route: Route): readonly Refusal[] {
+  const codes = errorsOf(route)
+  if (isForConfluent(route)) return codes.flatMap(code => confluentRefusalsOf(code, route.docs))
+  return codes.map(code => ({ status: errorTable[code].http, code, about: errorTable[code].text }))
+}
+
+/** In the shape for Confluent's clients one error has several codes, by the field that is not valid. */
+function confluentRefusalsOf(code: ErrorCode, { path, query, body }: RouteDocs): readonly Refusal[] {
+  const inBody = Object.values(body ?? {}).flatMap(({ properties }) => Object.keys(properties ?? {}))
+  const names = [null, ...Object.keys({ ...path, ...query }), ...inBody]
+  const answers = new Map(names.map(name => confluentAnswerOf(code, name)).map(answer => [answer.join(), answer]))
+  const about = errorTable[code].text
+  return [...answers.values()].map(([status, errorCode]) => ({ status, code: String(errorCode), about }))
+}
+
+/** Headers that every answer with that status has. */
+function headersOf(route: Route, status: number): object {
+  const requestId = { 'X-Request-Id': { description: 'Of this refusal; the log of the broker has it.', schema: text } }
+  return { ...headers[status], ...(isForConfluent(route) && status >= 400 ? requestId : {}) }
+}
+
+/** The answers of a route by status. `x-error-codes`: what the code of a refusal may be. */
 function answersOf(route: Route): object {
-  const codes = new Map<number, ErrorCode[]>()
-  for (const code of errorsOf(route)) {
-    const { http } = errorTable[code]
-    codes.set(http, [...(codes.get(http) ?? []), code])
-  }
+  const byStatus = Map.groupBy(refusalsOf(route), ({ status }) => status)
   const { answers } = route.docs
-  const statuses = new Set([...Object.keys(answers).map(Number), ...codes.keys()])
+  const error = isForConfluent(route) ? { [CONFLUENT_TYPE]: noun('ConfluentError') } : { [JSON_TYPE]: noun('Error') }
+  const statuses = new Set([...Object.keys(answers).map(Number), ...byStatus.keys()])
   const entries = [...statuses]
     .sort((a, b) => a - b)
     .map(status => {
-      const { about, content } = answers[status] ?? { content: { [JSON_TYPE]: noun('Error') } }
-      const refusals = codes.get(status)
+      const { about, content } = answers[status] ?? { content: error }
+      const refusals = byStatus.get(status)
+      const sent = headersOf(route, status)
       return [
         status,
         {
-          description: about ?? refusals?.map(code => `\`${code}\`: ${errorTable[code].text}`).join('\n\n'),
-          ...(headers[status] === undefined ? {} : { headers: headers[status] }),
+          description: about ?? refusals?.map(refusal => `\`${refusal.code}\`: ${refusal.about}`).join('\n\n'),
+          ...(Object.keys(sent).length === 0 ? {} : { headers: sent }),
           ...(content === undefined ? {} : { content: contentOf(content) }),
-          ...(refusals === undefined ? {} : { 'x-error-codes': refusals })
+          ...(refusals === undefined ? {} : { 'x-error-codes': [...new Set(refusals.map(({ code }) => code))] })
         }
       ]
     })
@@ -85,6 +119,11 @@ export function pathOf(pattern: string): string {
   return pattern.replaceAll(/:(\w+)/g, '{$1}')
 }
 
+function securityOf(route: Route): readonly object[] {
+  if (operations[route.operation] === 'nothing') return []
+  return isForConfluent(route) ? withKeyOrPassword : withKey
+}
+
 function operationOf(route: Route): object {
   const { pattern, docs, operation } = route
   const names = [...pattern.matchAll(/:(\w+)/g)].map(match => match[1])
@@ -100,7 +139,7 @@ function operationOf(route: Route): object {
     tags: [docs.tag],
     summary: docs.about,
     description: docs.details === undefined ? takes : `${docs.details} ${takes}`,
-    security: operations[operation] === 'nothing' ? [] : withKey,
+    security: securityOf(route),
     ...(parameters.length === 0 ? {} : { parameters }),
     ...(docs.body === undefined ? {} : { requestBody: { required: true, content: contentOf(docs.body) } }),
     responses: answersOf(route)

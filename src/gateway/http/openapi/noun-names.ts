@@ -24,5 +24,7 @@ export type NounName =
   | 'Key'
   | 'SchemaVersion'
   | 'Compatibility'
+  | 'ConfluentVersion'
+  | 'ConfluentError'
   | 'Replication'
   | 'Health'

@@ -8,6 +8,7 @@ import { limits } from '../../../model/limits.ts'
 import { grantActions } from '../../../model/principal.ts'
 import { compatibilityModes, schemaTypes } from '../../../model/schemas.ts'
 import { cleanupPolicies } from '../../../model/topic.ts'
+import { confluentTypes } from '../../../wire/json/confluent-json.ts'
 import type { NounName } from './noun-names.ts'
 import {
   choice,
@@ -199,6 +200,14 @@ export const nouns: Readonly<Record<NounName, Schema>> = {
     type: choice(schemaTypes),
     schema: text(),
     created_at_ms: time('When it was registered.')
+  }),
+  ConfluentVersion: fields(
+    { subject: noun('TopicName'), version: u32('From 1.'), id: whole(), schema: text() },
+    { schemaType: choice(Object.values(confluentTypes), 'Left out of Avro.') }
+  ),
+  ConfluentError: fields({
+    error_code: u32('The status, or the status and two digits.'),
+    message: text('For people.')
   }),
   Compatibility: fields({ compatibility: orNull(choice(compatibilityModes, 'null: none of its own.')) }),
   Replication: fields({

@@ -13,6 +13,7 @@ export const tags = {
   records: 'Producing and consuming.',
   groups: 'Consumer groups: committed offsets and members.',
   schemas: 'Schemas of records: their versions and how they go together.',
+  confluent: "The same, as clients of Confluent's schema registry know it.",
   admin: 'Keys, producers, cleaning and copies.',
   health: 'How the broker is, and what it counts.'
 } as const
