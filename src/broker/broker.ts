@@ -217,7 +217,7 @@ export class LocalBroker implements Broker {
     }
     if (outcome !== submitOutcomes.full) {
       this.#router.accept(topic)
-      engine.turnSoon()
+      engine.publishSoon()
     }
     return outcome
   }
@@ -241,7 +241,7 @@ export class LocalBroker implements Broker {
     if (limited !== null) return this.#refuseRead(caller, limited)
     const metered = new MeteredRead(caller, who, quotas, traffic.of(topic.id))
     const outcome = engine.read({ ...read, topic }, metered)
-    if (outcome === submitOutcomes.taken) engine.turnSoon()
+    if (outcome === submitOutcomes.taken) engine.publishSoon()
     return outcome
   }
 
@@ -274,7 +274,7 @@ export class LocalBroker implements Broker {
     const topic = this.#topicOf(read)
     if (topic instanceof BrokerError) return this.#refuseRead(caller, topic)
     const outcome = engine.read({ ...read, topic }, new MeteredRead(caller, readers, quotas, traffic.of(topic.id)))
-    if (outcome === submitOutcomes.taken) engine.turnSoon()
+    if (outcome === submitOutcomes.taken) engine.publishSoon()
     return outcome
   }
 

@@ -65,7 +65,7 @@ export class CheckedAppend {
   #repeat(attempt: () => SubmitOutcome): void {
     const { shards } = this.#parts
     if (attempt() === submitOutcomes.full) shards.whenRoom(() => this.#repeat(attempt))
-    else shards.turnSoon()
+    else shards.publishSoon()
   }
 
   #sendChecks(): SubmitOutcome {

@@ -109,8 +109,8 @@ export interface Engine {
   watch(watch: EngineWatch, caller: WatchCaller): Watch
   /** Makes what was submitted visible and delivers replies. */
   turn(): void
-  /** turn(), at the end of this tick at the latest. */
-  turnSoon(): void
+  /** Makes it visible at the end of this tick at the latest. */
+  publishSoon(): void
   whenRoom(callback: () => void): void
   onDelivered(hook: () => void): void
   /** What keeps it from serving, one sentence each; empty when all is well. */

@@ -119,7 +119,7 @@ function timeOfNext(engine: Engine, topic: Topic, partition: number, offset: num
     const reader = new TimeReader(resolve, reject)
     const send = (): void => {
       if (engine.read(read, reader) === submitOutcomes.full) engine.whenRoom(send)
-      else engine.turnSoon()
+      else engine.publishSoon()
     }
     send()
   })

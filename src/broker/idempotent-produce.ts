@@ -167,7 +167,7 @@ export class IdempotentProduce {
       engine.whenRoom(() => this.#appendShared(append, request, lane))
       return
     }
-    engine.turnSoon()
+    engine.publishSoon()
     lane.share()
     request.onDispatched()
   }
@@ -221,7 +221,7 @@ export class IdempotentProduce {
     this.#parts.table.remove(entry)
     this.#lanes.delete(entry)
     lane.close(cause)
-    this.#parts.engine.turnSoon()
+    this.#parts.engine.publishSoon()
   }
 
   #enterAgain(request: HeldProduce): void {

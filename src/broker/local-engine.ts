@@ -178,8 +178,8 @@ export class LocalEngine implements Engine {
     this.#shards.turn()
   }
 
-  turnSoon(): void {
-    this.#shards.turnSoon()
+  publishSoon(): void {
+    this.#shards.publishSoon()
   }
 
   whenRoom(callback: () => void): void {
@@ -225,7 +225,7 @@ export class LocalEngine implements Engine {
         const link = this.#shards.link(shard)
         if (link === null) reject(this.#shards.refusal(shard))
         else if (link.ask({ type: 'describe', numbers: [topic.firstHandle, topic.partitionCount] }, request))
-          this.#shards.turnSoon()
+          this.#shards.publishSoon()
         else this.#shards.whenRoom(send)
       }
       send()

@@ -17,7 +17,7 @@ import { replyTypes } from '../wire/shard/messages.ts'
 import type { EngineWatch } from './engine.ts'
 
 /** What it needs of the shards. */
-export type WatchedShards = Pick<ShardSet, 'shardCount' | 'linkOf' | 'refusal' | 'turnSoon' | 'whenRoom'>
+export type WatchedShards = Pick<ShardSet, 'shardCount' | 'linkOf' | 'refusal' | 'publishSoon' | 'whenRoom'>
 
 export class LocalWatch implements PendingRequest, Watch {
   readonly endPosition = -1
@@ -54,7 +54,7 @@ export class LocalWatch implements PendingRequest, Watch {
       return
     }
     this.#place = { link, id }
-    this.#shards.turnSoon()
+    this.#shards.publishSoon()
   }
 
   cancel(): void {
@@ -66,7 +66,7 @@ export class LocalWatch implements PendingRequest, Watch {
   /** An id is another request's once its own is answered: so not after that. */
   #unwatch(): void {
     if (this.#isOver || this.#place === null) return
-    if (this.#place.link.unwatch(this.#place.id)) this.#shards.turnSoon()
+    if (this.#place.link.unwatch(this.#place.id)) this.#shards.publishSoon()
     else this.#shards.whenRoom(() => this.#unwatch())
   }
 

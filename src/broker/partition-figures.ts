@@ -15,7 +15,7 @@ import { readU64 } from '../wire/primitives/u64.ts'
 import { NO_HANDLE, PARTITIONS_ENTRY_BYTES, REPLY_BODY_AT, replyTypes } from '../wire/shard/messages.ts'
 
 /** What is asked of the shards. */
-export interface AskedShards extends Pick<ShardSet, 'shardCount' | 'refusal' | 'turnSoon' | 'whenRoom'> {
+export interface AskedShards extends Pick<ShardSet, 'shardCount' | 'refusal' | 'publishSoon' | 'whenRoom'> {
   link(shard: number): Pick<ShardLink, 'ask'> | null
 }
 
@@ -102,7 +102,7 @@ class ShardReading {
         // Looked up at each attempt: a shard that died while this waited has another link, or none.
         const link = this.#shards.link(this.#shard)
         if (link === null) reject(this.#shards.refusal(this.#shard))
-        else if (link.ask({ type: 'partitions', numbers: [from] }, request)) this.#shards.turnSoon()
+        else if (link.ask({ type: 'partitions', numbers: [from] }, request)) this.#shards.publishSoon()
         else this.#shards.whenRoom(send)
       }
       send()

@@ -56,7 +56,7 @@ function askShard(
       // Looked up at each attempt: a shard that died while this waited has another link, or none.
       const link = shards.link(shard)
       if (link === null) reject(shards.refusal(shard))
-      else if (link.sendOffsets(question, request)) shards.turnSoon()
+      else if (link.sendOffsets(question, request)) shards.publishSoon()
       else shards.whenRoom(send)
     }
     send()

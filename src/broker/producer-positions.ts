@@ -33,7 +33,7 @@ function listOn(shards: ShardSet, shard: number, positions: EnginePosition[]): P
       // Looked up at each attempt: a shard that died while this waited has another link, or none.
       const link = shards.link(shard)
       if (link === null) reject(shards.refusal(shard))
-      else if (link.ask({ type: 'producers', numbers: [] }, request)) shards.turnSoon()
+      else if (link.ask({ type: 'producers', numbers: [] }, request)) shards.publishSoon()
       else shards.whenRoom(send)
     }
     send()

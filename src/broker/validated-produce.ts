@@ -29,7 +29,7 @@ export interface ValidationParts {
   readonly schemas: { versionsOf(subject: string): readonly SchemaVersion[] }
   readonly catalog: { topicNamed(name: string): Topic | undefined }
   readonly pool: Pick<BackgroundPool<ValidationJobs>, 'run'>
-  readonly engine: Pick<Engine, 'append' | 'whenRoom' | 'turnSoon'>
+  readonly engine: Pick<Engine, 'append' | 'whenRoom' | 'publishSoon'>
   readonly idempotent: Pick<IdempotentProduce, 'submitHeld'>
   /** Bytes of requests that are validated or wait for it. */
   readonly held: ByteBudget
@@ -113,7 +113,7 @@ export class ValidatedProduce {
       line.bytes -= request.bytes
       if (line.waiting.length === 0) this.#lines.delete(key)
       // Delivers what was refused, and lets those try again that found no room.
-      this.#parts.engine.turnSoon()
+      this.#parts.engine.publishSoon()
     }
   }
 

@@ -204,8 +204,9 @@ export interface Broker extends WatchUseCases, StreamUseCases {
   submitProduce(who: Principal, topic: string, records: RecordSource, caller: ProduceCaller): SubmitOutcome
   submitRead(who: Principal, read: ReadRequest, caller: ReadCaller): SubmitOutcome
   /**
-   * Publishes what was submitted since the last call and delivers the replies that wait. A gateway calls it once
-   * after each socket read; submitting alone makes nothing visible to a shard (a microtask does it at the latest).
+   * Publishes what was submitted since the last call and delivers the replies that wait. A gateway calls it once after
+   * each socket read, or after a round of them; what was submitted is visible to its shard at the end of the tick at the
+   * latest, delivered is nothing before.
    */
   turn(): void
   /** Calls back once, in order of asking, when rings had room again. */

@@ -82,7 +82,7 @@ export class ShardSet {
   /** The thread that alone changes manifests. */
   readonly settler: SettlerThread
   readonly #settledHooks: ((shard: number, job: number, sequence: number) => void)[] = []
-  #isTurnDue = false
+  #isPublishDue = false
   #isStopping = false
   #hasStarted = false
 
@@ -186,17 +186,21 @@ export class ShardSet {
 
   /** Publishes what was sent and delivers what waits. */
   turn(): void {
-    this.#isTurnDue = false
-    for (const state of this.#states) state.link?.publish()
+    this.#publish()
     this.#delivery.deliver()
   }
 
-  /** Sees to it that turn() happens in this tick at the latest. */
-  turnSoon(): void {
-    if (this.#isTurnDue) return
-    this.#isTurnDue = true
+  #publish(): void {
+    this.#isPublishDue = false
+    for (const state of this.#states) state.link?.publish()
+  }
+
+  /** Sees to it that what was sent is published in this tick at the latest. Replies are delivered by turn() or a doorbell. */
+  publishSoon(): void {
+    if (this.#isPublishDue) return
+    this.#isPublishDue = true
     queueMicrotask(() => {
-      if (this.#isTurnDue) this.turn()
+      if (this.#isPublishDue) this.#publish()
     })
   }
 

@@ -101,7 +101,11 @@ function decodeName(rawName: string): string {
   }
 }
 
-/** One scheduled publication for however many submits came before it in this turn. */
+/**
+ * One delivery for however many sockets are read in this round of the event loop, after all of them. Not within the
+ * callback of a socket: uWebSockets.js gathers the writes of one response at a time, and while it reads a socket that is
+ * the response of that one; any other answer would leave in a system call for each of its pieces.
+ */
 function coalescedTurn(broker: Broker, logger: Logger): () => void {
   let isScheduled = false
   const run = (): void => {
@@ -116,7 +120,7 @@ function coalescedTurn(broker: Broker, logger: Logger): () => void {
   return () => {
     if (isScheduled) return
     isScheduled = true
-    queueMicrotask(run)
+    setImmediate(run)
   }
 }
 

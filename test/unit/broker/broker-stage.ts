@@ -256,7 +256,7 @@ export class BrokerStage {
       listProducers: () => Promise.resolve({ positions: [], isWhole: true }),
       forgetProducers: () => Promise.resolve(),
       whenRoom: callback => void this.roomWaiters.push(callback),
-      turnSoon: () => undefined,
+      publishSoon: () => undefined,
       turn: () => undefined,
       onDelivered: hook => void this.#deliveryHooks.push(hook),
       ...idleEngine

@@ -50,7 +50,7 @@ function stage() {
       queueMicrotask(() => caller.onReadFailed(new BrokerError('SHARD_DOWN', { shard: 0 })))
       return submitOutcomes.taken
     },
-    turnSoon: () => undefined,
+    publishSoon: () => undefined,
     offsetsAt: (topic: { partitionCount: number }) =>
       Promise.resolve(
         Array.from({ length: topic.partitionCount }, (_, partition) => ({

@@ -38,7 +38,7 @@ class Stage {
       shardCount: 1,
       linkOf: () => (this.isDown ? null : link),
       refusal: shard => new BrokerError('SHARD_DOWN', { shard }),
-      turnSoon: () => void this.turns++,
+      publishSoon: () => void this.turns++,
       whenRoom: callback => void this.#roomWaiters.push(callback)
     }
     const topic = create(new Catalog(emptyImage), 't', 3)

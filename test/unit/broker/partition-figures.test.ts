@@ -68,7 +68,7 @@ function shardsOf(stubs: readonly StubShard[], down: ReadonlySet<number> = new S
     shardCount: stubs.length,
     link: shard => (down.has(shard) ? null : (stubs[shard] ?? null)),
     refusal: shard => new BrokerError('SHARD_DOWN', { shard }),
-    turnSoon: () => undefined,
+    publishSoon: () => undefined,
     whenRoom: () => assert.fail('there is always room')
   }
 }

@@ -136,7 +136,7 @@ export class Stage {
         return Promise.resolve()
       },
       whenRoom: callback => void this.roomWaiters.push(callback),
-      turnSoon: () => undefined,
+      publishSoon: () => undefined,
       turn: () => undefined,
       onDelivered: () => undefined,
       ...idleEngine,
