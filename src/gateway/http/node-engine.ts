@@ -1,7 +1,8 @@
 /**
  * The HTTP engine on node:http, for systems where uWebSockets.js does not load. Main thread. It owns one server, its
  * connections and the replies in progress, and behaves like the other engine where engine.ts says so.
- * Unlike it, it answers requests that wait behind one in progress in their turn, and refuses malformed ones in JSON.
+ * Unlike it, it answers requests that wait behind one in progress in their turn, and refuses malformed ones in JSON. A
+ * request behind an answer without a known end closes the connection here too.
  */
 import { createServer, STATUS_CODES } from 'node:http'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
@@ -107,6 +108,11 @@ class NodeReply implements Reply, WatchedReply {
     return this.isAnswered && this.#leftBytes === 0 && this.#open === null
   }
 
+  /** It has no known end: no other answer follows on its connection. */
+  get isOpen(): boolean {
+    return this.#open !== null
+  }
+
   get clientAddress(): string {
     return this.isClosed ? '' : plainAddress(this.#socket.remoteAddress ?? '')
   }
@@ -168,6 +174,11 @@ class NodeReply implements Reply, WatchedReply {
     if (this.#isHeadRequest) {
       this.#writeHead(withoutLength(head), 0)
       this.#response.end()
+      return
+    }
+    if (this.#engine.hasBehind(this, this.#socket)) {
+      // Their turn would never come, and what their answers hold would be held for as long as this one is open.
+      this.abort()
       return
     }
     // Its connection ends with it.
@@ -292,6 +303,11 @@ export class NodeEngine implements HttpEngine {
 
   #onRequest(request: IncomingMessage, response: ServerResponse): void {
     const { socket } = request
+    if (this.#busy.get(socket)?.reply.isOpen === true) {
+      // The client was told that the connection ends with that answer (RFC 9112, 9.6): nothing behind it is carried out.
+      socket.destroy()
+      return
+    }
     const reply = new NodeReply(request, response, this)
     const work = { request, reply }
     this.#busy.set(socket, work)
@@ -303,6 +319,11 @@ export class NodeEngine implements HttpEngine {
     const sink = this.#handler(head, reply)
     if (sink === null) request.resume()
     else feed(request, head, reply, sink)
+  }
+
+  /** True if requests came on that connection after the one of that reply. */
+  hasBehind(reply: NodeReply, socket: Socket): boolean {
+    return this.#busy.get(socket)?.reply !== reply
   }
 
   #refuse(error: Error, socket: Duplex): void {

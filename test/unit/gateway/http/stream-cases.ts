@@ -223,6 +223,24 @@ export function streamCases(engine: EngineName): void {
     await waitFor(() => gateway.probe.connections === 0, 'their connections to be gone')
   })
 
+  test('a request behind a stream is not carried out, and closes the connection', async t => {
+    const fixture = await start(t, engine)
+    const { broker } = fixture
+    const raw = await openRaw(t, fixture, get('/topics/t/stream'))
+    const body = '{"records":[{"value":"v"}]}'
+    const type = `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n`
+    raw.socket.write(`POST /topics/t/produce HTTP/1.1\r\nHost: localhost\r\n${type}\r\n${body}`)
+    await waitFor(() => raw.isClosed, 'the connection to be closed')
+    await untilNothingLeft(fixture)
+    assert.deepEqual([broker.recordsOf('t', 0).length, broker.recordsOf('t', 1).length], [0, 0])
+    // Also where it came before the stream was open: its answer would be kept for as long as the stream is.
+    broker.cannedAnswer = { bytes: Buffer.alloc(200_000, 'a'), chunkBytes: 200_000 }
+    const both = new RawConnection(t, fixture.port)
+    both.socket.write(get('/topics/t/stream') + get('/topics/t/consume?partition=0&offset=0'))
+    await waitFor(() => both.isClosed, 'that connection to be closed')
+    await untilNothingLeft(fixture)
+  })
+
   test('a stop ends streams at once with their reason, and the connection is closed', async t => {
     const fixture = await start(t, engine)
     const raw = await openRaw(t, fixture, get('/topics/t/stream'))
