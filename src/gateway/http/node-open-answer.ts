@@ -21,12 +21,23 @@ export class NodeOpenAnswer {
   readonly #response: ServerResponse
   readonly #parts: NodeOpenParts
   readonly #pending: Buffer[] = []
+  /** Pieces whose callback has not come. */
+  #writing = 0
   #isEnded = false
+  readonly #written = (error?: Error | null): void => {
+    this.#writing--
+    // After a failed write the reply closes by itself.
+    if (error || this.#isEnded || !this.pace.isBlocked) return
+    this.pace.took(this.#parts.clock.monotonicMs())
+    // Also what the socket took at once is told of late: all of it must be gone.
+    if (this.#writing > 0 || !this.#pour()) return
+    this.pace.free()
+    this.#parts.onDrained()
+  }
 
   constructor(response: ServerResponse, parts: NodeOpenParts) {
     this.#response = response
     this.#parts = parts
-    response.on('drain', () => this.#drain())
   }
 
   /** @returns false: some of it waits. */
@@ -49,18 +60,23 @@ export class NodeOpenAnswer {
   #pour(): boolean {
     for (let bytes = this.#pending.shift(); bytes !== undefined; bytes = this.#pending.shift()) {
       if (bytes.length > PIECE_BYTES) this.#pending.unshift(bytes.subarray(PIECE_BYTES))
-      if (this.#response.write(bytes.subarray(0, PIECE_BYTES))) continue
+      if (this.#write(bytes.subarray(0, PIECE_BYTES))) continue
       if (!this.pace.isBlocked) this.pace.block(this.#parts.clock.monotonicMs(), bytes.length)
       return false
     }
     return true
   }
 
-  #drain(): void {
-    if (this.#isEnded || !this.pace.isBlocked) return
-    this.pace.took(this.#parts.clock.monotonicMs())
-    if (!this.#pour()) return
-    this.pace.free()
-    this.#parts.onDrained()
+  /**
+   * What write() returns says how much node would keep, not what it keeps: no for every large piece, and yes for many small
+   * ones that nobody takes. So the socket is made to try now, and asked. @returns true: the system has it.
+   */
+  #write(piece: Buffer): boolean {
+    this.#writing++
+    this.#response.write(piece, this.#written)
+    const { socket } = this.#response
+    // Not there: another answer is ahead of this one.
+    socket?.uncork()
+    return socket?.writableLength === 0
   }
 }
