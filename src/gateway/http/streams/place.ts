@@ -23,6 +23,8 @@ import type { Follower, Lender, ReadOutcome } from './follower.ts'
 
 /** Followers that get their text before others get their turn: some milliseconds. */
 const DELIVERED_AT_ONCE = 1_000
+/** The same in bytes of text: a socket that tells only on a later turn that it took all counts as one that did not till then. */
+const DELIVERED_BYTES_AT_ONCE = 4 * 1024 * 1024
 
 /** What of the gateway's services streams use. */
 export interface StreamServices {
@@ -231,14 +233,15 @@ export class Place implements ReadCaller, ReadWaiter, Lender {
     const hasMoved = next !== this.#offset || count > 0
     const outcome: ReadOutcome = next >= BigInt(highWatermark) ? 'waits' : hasMoved ? 'more' : 'failed'
     const texts = new Map<string, Buffer>()
+    const delivery: Delivery = { answer, texts, events, next, outcome, bytes: 0 }
     let delivered = 0
     for (const follower of this.#followers) {
-      if (delivered++ === DELIVERED_AT_ONCE) {
+      if (delivered++ === DELIVERED_AT_ONCE || delivery.bytes >= DELIVERED_BYTES_AT_ONCE) {
         setImmediate(() => this.#deliver(answer))
         return
       }
       this.#followers.delete(follower)
-      this.#deliverTo(follower, { answer, texts, events, next, outcome })
+      this.#deliverTo(follower, delivery)
     }
     this.#giveBack()
   }
@@ -248,7 +251,11 @@ export class Place implements ReadCaller, ReadWaiter, Lender {
     if (isOver(follower)) return this.#drop(follower)
     try {
       if (stream.who.isRevoked) throw new BrokerError('KEY_REVOKED')
-      if (delivery.events > 0) stream.send(textFor(follower, delivery), delivery.events, this)
+      if (delivery.events > 0) {
+        const text = textFor(follower, delivery)
+        delivery.bytes += text.length
+        stream.send(text, delivery.events, this)
+      }
       follower.position = delivery.next
       follower.isFromStart = false
       this.#release(follower, delivery.outcome)
@@ -299,6 +306,8 @@ interface Delivery {
   readonly events: number
   readonly next: bigint
   readonly outcome: ReadOutcome
+  /** Sent so far. */
+  bytes: number
 }
 
 /** Made once for all that get the same. */

@@ -32,6 +32,8 @@ export class FakeReply implements Reply {
   isAborted = false
   /** While true the socket takes nothing more. */
   isFull = false
+  /** Called within each push. */
+  onPushed: () => void = () => undefined
   readonly pushed: string[] = []
 
   get text(): string {
@@ -62,6 +64,7 @@ export class FakeReply implements Reply {
   push(bytes: Buffer): boolean {
     if (this.isClosed) return false
     this.pushed.push(bytes.toString())
+    this.onPushed()
     return !this.isFull
   }
 

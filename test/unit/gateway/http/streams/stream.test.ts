@@ -158,6 +158,24 @@ describe('a stream whose client is slow', () => {
   })
 })
 
+describe('streams whose sockets tell on the next turn that they took all', () => {
+  it('are not cut, however much all of their texts are', async t => {
+    const stage = new StreamStage(t, { budgetBytes: 32 * 1024 * 1024 })
+    await stage.create()
+    const opened = Array.from({ length: 200 }, () => stage.open())
+    for (const { reply } of opened) {
+      reply.onPushed = () => {
+        reply.isFull = true
+        setImmediate(() => reply.drain())
+      }
+    }
+    stage.append(0, 'v'.repeat(200_000))
+    await waitFor(() => opened.every(({ reply }) => reply.offsets.length === 1 || reply.isClosed), 'the record')
+    assert.deepEqual([stage.probe.streamsCut, stage.probe.streams], [0, 200])
+    await waitFor(() => stage.replyBudget.usedBytes === 0, 'the memory to be free')
+  })
+})
+
 describe('a stream of many partitions', () => {
   it('reads them one at a time and in turn, so that none starves and one answer at most is on its way', async t => {
     const stage = new StreamStage(t)
