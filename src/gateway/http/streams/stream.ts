@@ -118,6 +118,8 @@ export class Stream implements FollowingStream, HubStream, ReplyWatcher {
   claim(follower: Follower): boolean {
     if (this.isClosed || follower.isGone) return false
     if (this.#isBlocked || (this.#claimed !== null && this.#claimed !== follower)) {
+      // It had its turn when something else was sent, and the socket did not take that.
+      if (this.#claimed === follower) this.#claimed = null
       follower.place = null
       this.#ready.add(follower)
       return false

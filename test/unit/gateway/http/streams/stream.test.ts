@@ -206,6 +206,35 @@ describe('a stream of many partitions', () => {
     }
   })
 
+  it('goes on after it was blocked by something else that was sent between a turn and its read', async t => {
+    const stage = new StreamStage(t)
+    await stage.create(2)
+    const { stream, reply } = stage.open(2)
+    stage.broker.holdsAnswers = true
+    stage.append(0, 'a')
+    stage.append(1, 'b')
+    await waitFor(() => stage.broker.heldAnswerCount === 1, 'the first read')
+    // The answer gives the other partition its turn, which begins with a microtask of its own.
+    reply.onPushed = () => {
+      reply.onPushed = () => undefined
+      queueMicrotask(() => {
+        reply.isFull = true
+        stream.send(Buffer.from('event: assignment\ndata: {}\n\n'), 1)
+      })
+    }
+    stage.broker.flush()
+    await waitFor(() => reply.text.includes('assignment'), 'the other event')
+    assert.deepEqual([reply.isFull, stage.broker.heldAnswerCount], [true, 0])
+    stage.broker.holdsAnswers = false
+    reply.drain()
+    await waitFor(() => reply.offsets.length === 2, 'the other record')
+    stage.append(0, 'c')
+    await waitFor(() => reply.offsets.length === 3, 'what came later')
+    reply.close(true)
+    await waitFor(() => stage.replyBudget.usedBytes === 0, 'the reads that were on their way')
+    assertNothingLeft(stage)
+  })
+
   it('follows a partition no more once it is not its own, also while that is read', async t => {
     const stage = new StreamStage(t)
     await stage.create(2)
