@@ -49,6 +49,8 @@ export class StreamHub implements PlaceHost, Lender {
   #partitionCount = 0
   #clock: NodeJS.Timeout | null = null
   #wakeUp: NodeJS.Timeout | null = null
+  /** When it wakes, monotonic ms. */
+  #wakeAtMs = Infinity
   #isStopping = false
 
   constructor(services: StreamServices, times: Partial<StreamTimes> = {}) {
@@ -133,27 +135,31 @@ export class StreamHub implements PlaceHost, Lender {
     const form = this.#forms.get(follower)
     if (form === undefined) return
     follower.place = null
-    this.#later.set(follower, { form, dueMs: performance.now() + afterMs })
-    this.#wakeLater()
+    const dueMs = performance.now() + afterMs
+    this.#later.set(follower, { form, dueMs })
+    this.#wakeAt(dueMs)
   }
 
   /** One timer for whoever is due first. */
-  #wakeLater(): void {
-    if (this.#wakeUp !== null || this.#later.size === 0) return
-    let dueMs = Infinity
-    for (const waiting of this.#later.values()) dueMs = Math.min(dueMs, waiting.dueMs)
+  #wakeAt(dueMs: number): void {
+    if (dueMs >= this.#wakeAtMs) return
+    if (this.#wakeUp !== null) clearTimeout(this.#wakeUp)
+    this.#wakeAtMs = dueMs
     this.#wakeUp = setTimeout(() => this.#retry(), Math.max(1, dueMs - performance.now()))
   }
 
   #retry(): void {
     this.#wakeUp = null
+    this.#wakeAtMs = Infinity
     const nowMs = performance.now()
     for (const [follower, { form, dueMs }] of this.#later) {
       if (dueMs > nowMs) continue
       this.#later.delete(follower)
       if (!follower.isGone && !follower.stream.isClosed) this.follow(follower, form, false)
     }
-    this.#wakeLater()
+    let nextMs = Infinity
+    for (const { dueMs } of this.#later.values()) nextMs = Math.min(nextMs, dueMs)
+    this.#wakeAt(nextMs)
   }
 
   lend(party: string, bytes: number): ReplyHolding | null {

@@ -7,8 +7,7 @@
  * text is kept for it, and that is charged to the reply memory. Those that have something to read meanwhile take turns.
  * A client that takes nothing is cut as any other (ReaderWatch); one whose text finds no room in short memory, at once.
  */
-import type { BrokerError } from '../../../model/errors.ts'
-import { errorText } from '../../../model/errors.ts'
+import { BrokerError, errorText } from '../../../model/errors.ts'
 import type { Principal } from '../../../model/principal.ts'
 import { endEvent, FILLER, HEARTBEAT, openingText, type EventShape } from '../../../wire/json/event-text.ts'
 import { isInternal, logFailure } from '../../shared/internal-failures.ts'
@@ -183,7 +182,10 @@ export class Stream implements FollowingStream, HubStream, ReplyWatcher {
   }
 
   look(nowMs: number): void {
-    if (!this.#isBlocked && nowMs - this.#sentAtMs >= this.#hub.heartbeatMs) this.send(HEARTBEAT, 0)
+    if (this.#isBlocked) return
+    // One that waits nowhere, for a quota or because its member has no partition, hears of it here alone.
+    if (this.who.isRevoked) this.end(new BrokerError('KEY_REVOKED'))
+    else if (nowMs - this.#sentAtMs >= this.#hub.heartbeatMs) this.send(HEARTBEAT, 0)
   }
 
   end(error: BrokerError): void {

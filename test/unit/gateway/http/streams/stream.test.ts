@@ -278,6 +278,42 @@ describe('what fails', () => {
     await waitFor(() => stage.broker.watches.standing.size === 1, 'the next watch')
   })
 
+  it('is tried again when its own time is over, whoever else waits longer', async t => {
+    const stage = new StreamStage(t, { retryMs: 2 })
+    await stage.create(2)
+    const { reply } = stage.open(2)
+    stage.broker.readFailure = new BrokerError('RATE_LIMITED', { problem: 'p', seconds: '600', retryAfterSeconds: 600 })
+    stage.append(0, 'a')
+    await waitFor(() => stage.broker.watches.standing.size === 0, 'the first to wait')
+    stage.broker.readFailure = null
+    const { reply: other } = stage.open()
+    stage.broker.watches.answer(new BrokerError('SHARD_DIED', { shard: 0 }))
+    await waitFor(() => stage.broker.watches.standing.size === 1, 'the second to watch again')
+    stage.broker.watches.answer()
+    await waitFor(() => other.offsets.length === 1, 'its record')
+    assert.deepEqual(reply.offsets, [])
+  })
+
+  it('with its key ends a stream that waits for nothing: for a quota, or without any partition', async t => {
+    const stage = new StreamStage(t, { heartbeatMs: 15 })
+    await stage.create()
+    const who = key('k')
+    const waiting = stage.open(1, who)
+    stage.broker.readFailure = new BrokerError('RATE_LIMITED', { problem: 'p', seconds: '600', retryAfterSeconds: 600 })
+    stage.append(0, 'a')
+    await waitFor(() => stage.broker.watches.standing.size === 0, 'it to wait')
+    const empty = stage.open(0, who)
+    const kept = stage.open(0, key('other'))
+    who.isRevoked = true
+    for (const { reply } of [waiting, empty]) {
+      await waitFor(() => reply.isClosed, 'its end')
+      assert.match(reply.text, /event: end\ndata: \{"code":"KEY_REVOKED"/)
+    }
+    assert.equal(kept.reply.isClosed, false)
+    kept.reply.close(true)
+    assertNothingLeft(stage)
+  })
+
   it('for good ends the stream with its reason, and one that is inside tells its id alone', async t => {
     const stage = new StreamStage(t)
     await stage.create()
