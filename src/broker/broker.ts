@@ -4,6 +4,7 @@
 import type { Quotas } from '../control/quotas.ts'
 import { authorise, denialOf } from '../model/access.ts'
 import { BrokerError } from '../model/errors.ts'
+import type { TopicId } from '../model/ids.ts'
 import type { KeyUseCases } from '../model/keys.ts'
 import type { GroupUseCases } from '../model/groups.ts'
 import { limits } from '../model/limits.ts'
@@ -251,19 +252,20 @@ export class LocalBroker implements Broker {
     return this.#options.watches.submit(who, { ...watch, topic }, caller)
   }
 
-  refusalOfRead(who: Principal, read: Pick<ReadRequest, 'topic' | 'partition'>): BrokerError | null {
+  refusalOfRead(who: Principal, read: Pick<ReadRequest, 'topic' | 'topicId' | 'partition'>): BrokerError | null {
     const topic = this.#topicToRead(who, read)
     return topic instanceof BrokerError ? topic : this.#options.quotas.refusalOfConsume(who)
   }
 
   /** The topic of a partition that the caller may read, or why not. */
-  #topicToRead(who: Principal, read: Pick<ReadRequest, 'topic' | 'partition'>): Topic | BrokerError {
+  #topicToRead(who: Principal, read: Pick<ReadRequest, 'topic' | 'topicId' | 'partition'>): Topic | BrokerError {
     return denialOf(who, 'consume', read.topic) ?? this.#topicOf(read)
   }
 
-  #topicOf(read: Pick<ReadRequest, 'topic' | 'partition'>): Topic | BrokerError {
+  #topicOf(read: Pick<ReadRequest, 'topic' | 'topicId' | 'partition'>): Topic | BrokerError {
     const topic = this.#options.catalog.topicNamed(read.topic)
-    if (topic === undefined) return new BrokerError('TOPIC_NOT_FOUND', { topic: read.topic })
+    if (topic === undefined || (read.topicId ?? topic.id) !== topic.id)
+      return new BrokerError('TOPIC_NOT_FOUND', { topic: read.topic })
     const { name, partitionCount: count } = topic
     if (read.partition < count) return topic
     return new BrokerError('PARTITION_RANGE', { partition: read.partition, topic: name, count })
@@ -281,6 +283,11 @@ export class LocalBroker implements Broker {
   partitionCountOf(who: Principal, name: string): number {
     authorise(who, 'consume', name)
     return this.#topics.topic(name).partitionCount
+  }
+
+  topicIdOf(who: Principal, name: string): TopicId {
+    authorise(who, 'consume', name)
+    return this.#topics.topic(name).id
   }
 
   turn(): void {

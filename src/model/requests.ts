@@ -2,6 +2,7 @@
  * What a gateway asks of the broker, and how it hears the answer. All of it lives on the main thread.
  * The hot calls are callbacks on long-lived objects, not promises: one produce makes no closure.
  */
+import type { TopicId } from './ids.ts'
 import type { BrokerError } from './errors.ts'
 import type { KeyUseCases } from './keys.ts'
 import type { GroupUseCases } from './groups.ts'
@@ -77,6 +78,8 @@ export type ReadFormat = (typeof readFormats)[keyof typeof readFormats]
 
 export interface ReadRequest {
   readonly topic: string
+  /** Who reads for long means this topic: one that was made anew under its name is TOPIC_NOT_FOUND. */
+  readonly topicId?: TopicId
   readonly partition: number
   /** u64: high and low 32 bits. */
   readonly offsetHigh: number
@@ -102,6 +105,8 @@ export interface ReadCaller {
 /** Somebody who waits until a partition has something to read. */
 export interface WatchRequest {
   readonly topic: string
+  /** As of a ReadRequest. */
+  readonly topicId?: TopicId
   readonly partition: number
   /** u64: high and low 32 bits. */
   readonly offsetHigh: number
@@ -147,7 +152,7 @@ export interface WatchUseCases {
    * What a read would be refused for now, in the order in which submitRead looks, or null. For those who wait before they
    * read: FORBIDDEN, KEY_REVOKED, TOPIC_NOT_FOUND, PARTITION_RANGE, RATE_LIMITED.
    */
-  refusalOfRead(who: Principal, read: Pick<ReadRequest, 'topic' | 'partition'>): BrokerError | null
+  refusalOfRead(who: Principal, read: Pick<ReadRequest, 'topic' | 'topicId' | 'partition'>): BrokerError | null
 }
 
 /** What a broker serves streams: many readers that stand at the same place. */
@@ -159,6 +164,8 @@ export interface StreamUseCases {
   submitSharedRead(readers: readonly Principal[], read: ReadRequest, caller: ReadCaller): SubmitOutcome
   /** Partitions of a topic that the caller may read. @throws BrokerError KEY_REVOKED, FORBIDDEN, TOPIC_NOT_FOUND */
   partitionCountOf(who: Principal, topic: string): number
+  /** Which topic has that name now. @throws BrokerError KEY_REVOKED, FORBIDDEN, TOPIC_NOT_FOUND */
+  topicIdOf(who: Principal, topic: string): TopicId
 }
 
 export interface CreateTopicRequest {

@@ -133,6 +133,26 @@ onBothEngines('a stream that asks for what is gone is told what was skipped, onc
   assert.equal(again.ofType('skipped').length, 0)
 })
 
+for (const variant of variants.filter(({ shards }) => shards === 1)) {
+  it(`a stream that waits out a quota ends when its topic is made anew meanwhile, on ${variant.engine}`, async t => {
+    const { admin } = await startGuarded(t, { variant })
+    const key = { name: 'k', acls: [{ action: 'read', topic_prefix: 't' }], consume_bytes_per_sec: 1000 }
+    const { secret } = parse<{ secret: string }>(await admin.api.post('/admin/keys', key))
+    await admin.api.createTopic('t')
+    const headers = { authorization: `Bearer ${secret}` }
+    const stream = await openStream(t, `${admin.api.url}/topics/t/stream?offset=earliest`, { headers })
+    await admin.api.produce('t', [{ value: 'v'.repeat(2500) }])
+    await stream.untilRecords(1)
+    // It has something to read, and may not.
+    await admin.api.produce('t', [{ value: 'v' }])
+    await admin.api.call('DELETE', '/topics/t')
+    await admin.api.createTopic('t')
+    await admin.api.produce('t', [{ value: 'other' }, { value: 'other' }, { value: 'other' }])
+    assert.equal((JSON.parse((await stream.untilType('end')).data) as { code: string }).code, 'TOPIC_NOT_FOUND')
+    assert.ok(!stream.text.includes('other'))
+  })
+}
+
 onBothEngines('a large backlog comes whole and in order, read by read', async (t, api) => {
   await api.createTopic('t', 1)
   const value = 'v'.repeat(30_000)

@@ -1,6 +1,7 @@
 /** One partition as a stream follows it. Main thread; owned by its stream, and lent to the place where it waits. */
 import type { Principal } from '../../../model/principal.ts'
 import type { EventShape } from '../../../wire/json/event-text.ts'
+import type { TopicId } from '../../../model/ids.ts'
 import type { BrokerError } from '../../../model/errors.ts'
 import type { ReplyHolding } from '../reply-memory.ts'
 
@@ -41,9 +42,17 @@ export interface WaitingPlace {
 /** more: there is more to read. waits: nothing to read is known of. failed: it is to be tried again, later. */
 export type ReadOutcome = 'more' | 'waits' | 'failed'
 
+/** A partition of the topic that has the name when it begins: of another that gets the name later nothing is read. */
+export interface FollowedPartition {
+  readonly topic: string
+  readonly topicId: TopicId
+  readonly partition: number
+}
+
 export class Follower {
   readonly stream: FollowingStream
   readonly topic: string
+  readonly topicId: TopicId
   readonly partition: number
   /** The next offset. */
   position: bigint
@@ -54,9 +63,10 @@ export class Follower {
   /** The stream does not follow this partition any more: what comes of it is dropped. */
   isGone = false
 
-  constructor(stream: FollowingStream, topic: string, partition: number, position: bigint) {
+  constructor(stream: FollowingStream, { topic, topicId, partition }: FollowedPartition, position: bigint) {
     this.stream = stream
     this.topic = topic
+    this.topicId = topicId
     this.partition = partition
     this.position = position
   }

@@ -87,7 +87,8 @@ class GroupSource implements StreamSource {
     services.streams.checkPartitionRoom(added.length)
     for (const place of added) {
       const committed = services.broker.groups.positionOf(who, name, place)
-      const follower = new Follower(this.stream, place.topic, place.partition, BigInt(committed ?? 0))
+      const topicId = services.broker.topicIdOf(who, place.topic)
+      const follower = new Follower(this.stream, { ...place, topicId }, BigInt(committed ?? 0))
       follower.isFromStart = committed === null
       this.#followers.set(keyOf(place), follower)
       this.stream.follow(follower)

@@ -106,13 +106,13 @@ export class StreamHub implements PlaceHost, Lender {
 
   /** Has the follower wait at its position. @param isAvailable there is something to read. */
   follow(follower: Follower, form: StreamForm, isAvailable: boolean): void {
-    const { topic, partition, position, isFromStart } = follower
+    const { topic, topicId, partition, position, isFromStart } = follower
     const { maxRecords, maxBytes, format } = form
-    const key = `${topic}/${partition}/${position}/${format}/${maxRecords}/${maxBytes}/${isFromStart}`
+    const key = `${topicId}/${partition}/${position}/${format}/${maxRecords}/${maxBytes}/${isFromStart}`
     let place = this.#places.get(key)
     if (place === undefined) {
       const offset = { offsetHigh: Number(position >> 32n), offsetLow: Number(position & U32_MAX) }
-      place = new Place(this, key, { topic, partition, ...offset, maxRecords, maxBytes, format, isFromStart })
+      place = new Place(this, key, { topic, topicId, partition, ...offset, maxRecords, maxBytes, format, isFromStart })
       this.#places.set(key, place)
     }
     follower.place = place

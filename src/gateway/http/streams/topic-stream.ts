@@ -3,6 +3,7 @@
  * Where it is stands in the id of each event, and in nothing else: whoever sends the last one goes on behind it.
  */
 import { BrokerError } from '../../../model/errors.ts'
+import type { TopicId } from '../../../model/ids.ts'
 import type { EventShape } from '../../../wire/json/event-text.ts'
 import { FILLER } from '../../../wire/json/event-text.ts'
 import type { Exchange } from '../exchange.ts'
@@ -17,6 +18,8 @@ import { Stream, STREAM_HEAD, type StreamSource } from './stream.ts'
 /** A request, checked in form. */
 interface Asked {
   readonly form: StreamForm
+  /** Of the topic that has the name now. */
+  readonly topicId: TopicId
   /** null: all of the topic. */
   readonly partition: number | null
   readonly start: Start
@@ -66,7 +69,7 @@ export function streamTopic(exchange: Exchange): null {
     throw new BrokerError('FIELD_INVALID', { field: 'offset', problem })
   }
   const cursor = head.lastEventId === null ? null : readCursor(head.lastEventId)
-  const asked = { form: readStreamForm(parameters, services.settings), partition, start, cursor }
+  const form = readStreamForm(parameters, services.settings)
   const { broker } = services
   const count = partition === null ? broker.partitionCountOf(who, name) : 1
   checkPartitionCount(count, 'partition', `is missing, and the topic has ${count}, more than one stream takes`)
@@ -74,6 +77,7 @@ export function streamTopic(exchange: Exchange): null {
   // A stream over its quota waits until it may read: that is no reason to refuse it.
   if (refusal !== null && refusal.code !== 'RATE_LIMITED') throw refusal
   services.streams.checkRoom(count)
+  const asked = { form, topicId: broker.topicIdOf(who, name), partition, start, cursor }
   positionsOf(exchange, asked, count).then(
     positions => exchange.guard(() => open(exchange, asked, positions)),
     (error: unknown) => exchange.refuse(error)
@@ -91,7 +95,7 @@ async function positionsOf(exchange: Exchange, asked: Asked, count: number): Pro
   return starts.map(({ offset }) => offset)
 }
 
-function open(exchange: Exchange, { form, partition }: Asked, positions: readonly bigint[]): void {
+function open(exchange: Exchange, { form, topicId, partition }: Asked, positions: readonly bigint[]): void {
   const { reply, services, who, name, head } = exchange
   if (reply.isClosed) return
   if (who.isRevoked) throw new BrokerError('KEY_REVOKED')
@@ -99,7 +103,9 @@ function open(exchange: Exchange, { form, partition }: Asked, positions: readonl
   services.streams.checkRoom(positions.length)
   const followers: Follower[] = []
   const stream = new Stream(exchange, withIdsOf(form, positions.length), new TopicSource(followers))
-  positions.forEach((position, i) => followers.push(new Follower(stream, name, partition ?? i, position)))
+  positions.forEach((position, i) => {
+    followers.push(new Follower(stream, { topic: name, topicId, partition: partition ?? i }, position))
+  })
   stream.open()
   for (const follower of followers) stream.follow(follower)
 }

@@ -4,6 +4,7 @@
  */
 import { assert } from '../../../../src/base/assert.ts'
 import { authorise } from '../../../../src/model/access.ts'
+import { toTopicId, type TopicId } from '../../../../src/model/ids.ts'
 import { BrokerError } from '../../../../src/model/errors.ts'
 import type { Principal } from '../../../../src/model/principal.ts'
 import { limits } from '../../../../src/model/limits.ts'
@@ -180,6 +181,11 @@ export class FakeBroker implements Broker {
   partitionCountOf(who: Principal, topic: string): number {
     authorise(who, 'consume', topic)
     return this.partitionCounts.get(topic) ?? 0
+  }
+
+  topicIdOf(who: Principal, topic: string): TopicId {
+    authorise(who, 'consume', topic)
+    return toTopicId(1)
   }
 
   turn(): void {

@@ -4,6 +4,7 @@
  */
 import { assert } from '../../../../src/base/assert.ts'
 import { authorise, denialOf } from '../../../../src/model/access.ts'
+import { toTopicId, type TopicId } from '../../../../src/model/ids.ts'
 import { BrokerError } from '../../../../src/model/errors.ts'
 import type { Principal } from '../../../../src/model/principal.ts'
 import { limits } from '../../../../src/model/limits.ts'
@@ -354,6 +355,12 @@ export class FakeBroker implements Broker {
   partitionCountOf(who: Principal, topic: string): number {
     authorise(who, 'consume', topic)
     return this.#topicOf(topic).partitions.length
+  }
+
+  topicIdOf(who: Principal, topic: string): TopicId {
+    authorise(who, 'consume', topic)
+    this.#topicOf(topic)
+    return toTopicId(1)
   }
 
   turn(): void {

@@ -15,6 +15,7 @@ import { Follower } from '../../../../../src/gateway/http/streams/follower.ts'
 import { StreamHub, type StreamForm, type StreamTimes } from '../../../../../src/gateway/http/streams/stream-hub.ts'
 import { Stream } from '../../../../../src/gateway/http/streams/stream.ts'
 
+import { toTopicId } from '../../../../../src/model/ids.ts'
 import { anonymous, type Principal } from '../../../../../src/model/principal.ts'
 import { readFormats } from '../../../../../src/model/requests.ts'
 import { FakeBroker } from '../fake-broker.ts'
@@ -153,7 +154,8 @@ export class StreamStage {
       onClosed: () => void opened.closedCount++
     })
     const opened: Opened = { stream, reply, followers, closedCount: 0 }
-    for (let i = 0; i < partitionCount; i++) followers.push(new Follower(stream, 't', i, 0n))
+    for (let i = 0; i < partitionCount; i++)
+      followers.push(new Follower(stream, { topic: 't', topicId: toTopicId(1), partition: i }, 0n))
     stream.open()
     for (const follower of followers) stream.follow(follower)
     return opened
