@@ -158,24 +158,6 @@ describe('a stream whose client is slow', () => {
   })
 })
 
-describe('streams whose sockets tell on the next turn that they took all', () => {
-  it('are not cut, however much all of their texts are', async t => {
-    const stage = new StreamStage(t, { budgetBytes: 32 * 1024 * 1024 })
-    await stage.create()
-    const opened = Array.from({ length: 200 }, () => stage.open())
-    for (const { reply } of opened) {
-      reply.onPushed = () => {
-        reply.isFull = true
-        setImmediate(() => reply.drain())
-      }
-    }
-    stage.append(0, 'v'.repeat(200_000))
-    await waitFor(() => opened.every(({ reply }) => reply.offsets.length === 1 || reply.isClosed), 'the record')
-    assert.deepEqual([stage.probe.streamsCut, stage.probe.streams], [0, 200])
-    await waitFor(() => stage.replyBudget.usedBytes === 0, 'the memory to be free')
-  })
-})
-
 describe('a stream of many partitions', () => {
   it('reads them one at a time and in turn, so that none starves and one answer at most is on its way', async t => {
     const stage = new StreamStage(t)
@@ -276,22 +258,6 @@ describe('what fails', () => {
     assert.deepEqual([reply.offsets.length, reply.isClosed], [3, false])
     stage.broker.watches.answer(new BrokerError('SHARD_DIED', { shard: 0 }))
     await waitFor(() => stage.broker.watches.standing.size === 1, 'the next watch')
-  })
-
-  it('is tried again when its own time is over, whoever else waits longer', async t => {
-    const stage = new StreamStage(t, { retryMs: 2 })
-    await stage.create(2)
-    const { reply } = stage.open(2)
-    stage.broker.readFailure = new BrokerError('RATE_LIMITED', { problem: 'p', seconds: '600', retryAfterSeconds: 600 })
-    stage.append(0, 'a')
-    await waitFor(() => stage.broker.watches.standing.size === 0, 'the first to wait')
-    stage.broker.readFailure = null
-    const { reply: other } = stage.open()
-    stage.broker.watches.answer(new BrokerError('SHARD_DIED', { shard: 0 }))
-    await waitFor(() => stage.broker.watches.standing.size === 1, 'the second to watch again')
-    stage.broker.watches.answer()
-    await waitFor(() => other.offsets.length === 1, 'its record')
-    assert.deepEqual(reply.offsets, [])
   })
 
   it('with its key ends a stream that waits for nothing: for a quota, or without any partition', async t => {
