@@ -18,7 +18,7 @@ import {
   u64,
   wholeOf
 } from './common-options.ts'
-import { formatPosition, formatRecord } from './format.ts'
+import { formatPosition, formatRecord, formatSkipped } from './format.ts'
 import { print, type CliIo } from './io.ts'
 
 /** Records asked for at once; the broker may give fewer, and the loop goes on. */
@@ -36,7 +36,8 @@ export function addConsumeCommand(program: Command, io: CliIo): void {
     .addOption(optionWithDefault('--max <number>', 'most records to read', '100'))
     .addHelpText(
       'after',
-      '\nControl characters of keys and values are shown as \\n, \\r or \\xNN; --json has every record exactly.'
+      '\nControl characters of keys and values are shown as \\n, \\r or \\xNN; --json has them as they are, and headers. In both,' +
+        '\nbytes that are no text are U+FFFD: the HTTP API gives them exactly, with encoding=base64.'
     )
   addExamples(addClientOptions(command), [
     'millrace consume --topic orders --partition 0',
@@ -58,8 +59,7 @@ export function addConsumeCommand(program: Command, io: CliIo): void {
       const answer = await readOnce(client, place, group, offset)
       const { body } = answer
       count += body.records.length
-      const lines = body.records.map(record => `${formatRecord(record)}\n`).join('')
-      await print(io.stdout, options['json'] === true ? `${answer.text}\n` : lines)
+      await print(io.stdout, options['json'] === true ? `${answer.text}\n` : linesOf(body))
       if (count >= max || isAtEnd(body, offset)) {
         if (options['json'] !== true) await print(io.stdout, `${formatPosition(body, count)}\n`)
         return
@@ -77,6 +77,12 @@ function readOnce(
 ): Promise<Answer<ConsumeAnswer>> {
   if (group !== null && offset === null) return consumeGroup(client, group, place)
   return client.consume(place.topic, { ...place, offset: offset ?? 0 })
+}
+
+function linesOf(answer: ConsumeAnswer): string {
+  const skipped = formatSkipped(answer)
+  const lines = answer.records.map(formatRecord)
+  return (skipped === null ? lines : [skipped, ...lines]).map(line => `${line}\n`).join('')
 }
 
 /** The end is the high watermark of the answer, or a next offset that does not move: then asking again cannot help. */

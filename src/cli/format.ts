@@ -32,6 +32,12 @@ export function formatRecord({ offset, key, value }: ConsumedRecord): string {
   return `offset=${offset}${key === null ? '' : ` key=${showText(key)}`} value=${showText(value)}`
 }
 
+/** What an answer of a consume passed over, ahead of its records; null if nothing. */
+export function formatSkipped({ skipped }: Pick<ConsumeAnswer, 'skipped'>): string | null {
+  if (skipped === undefined) return null
+  return `-- skipped requested=${skipped.requested} earliest=${skipped.earliest}: what was between is gone or damaged`
+}
+
 /** The last line of a consume. */
 export function formatPosition(answer: Pick<ConsumeAnswer, 'next_offset' | 'high_watermark'>, count: number): string {
   return `-- next_offset=${answer.next_offset} high_watermark=${answer.high_watermark} (${count} record(s))`

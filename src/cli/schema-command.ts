@@ -67,7 +67,7 @@ function addGet(schema: Command, io: CliIo): void {
     .description('show the schema that has an id')
     .argument('[id]', 'the id, if not given with --id')
     .option('--id <id>', 'the id, as register shows it')
-  addExamples(addClientOptions(command), ['millrace schema get 1', 'millrace schema get --id 1'])
+  addExamples(addClientOptions(command), ['millrace schema get 1', 'millrace schema get --id 1 --json | jq -r .schema'])
   command.action(async (word: string | undefined, _, command: Command) => {
     const options = optionsOf(command)
     if (word !== undefined && textOf(options['id']) !== null) throw new UsageError('the id is given twice')

@@ -47,7 +47,8 @@ function addCreate(topic: Command, io: CliIo): void {
     .addOption(optionWithDefault('--partitions <number>', 'number of partitions', '1'))
   addExamples(addClientOptions(addConfigOptions(command)), [
     'millrace topic create --name orders --partitions 3',
-    'millrace topic create --name prices --cleanup-policy compact --segment-bytes 16MiB'
+    'millrace topic create --name prices --cleanup-policy compact --segment-bytes 16MiB',
+    'millrace topic create --name payments --validate-schema true'
   ])
   command.action(async (_, command: Command) => {
     const options = optionsOf(command)

@@ -209,6 +209,19 @@ test('consume prints one line per record and the position', async t => {
   assert.equal(broker.asked[0]?.url, '/topics/x/consume?partition=0&offset=0&max_records=100')
 })
 
+test('consume says what it passed over, ahead of the records', async t => {
+  const broker = await startFakeBroker(t, () => {
+    const record = { partition: 0, offset: 7, timestamp_ms: 1, key: null, value: 'v' }
+    const skipped = { requested: 2, earliest: 7, latest: 8 }
+    return { status: 200, body: JSON.stringify({ records: [record], next_offset: 8, high_watermark: 8, skipped }) }
+  })
+  const { stdout } = await run(['consume', '--topic', 'x', '--partition', '0', '--offset', '2', '--broker', broker.url])
+  assert.deepEqual(stdout.split('\n').slice(0, 2), [
+    '-- skipped requested=2 earliest=7: what was between is gone or damaged',
+    'offset=7 value=v'
+  ])
+})
+
 test('consume goes on after short answers until --max is satisfied', async t => {
   const broker = await startFakeBroker(t, log(50, 7))
   const words = ['consume', '--topic', 'x', '--partition', '0', '--offset', '3', '--max', '20', '--broker', broker.url]
