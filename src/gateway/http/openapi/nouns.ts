@@ -110,7 +110,7 @@ export const nouns: Readonly<Record<NounName, Schema>> = {
     config: noun('TopicConfig')
   }),
   RecordToProduce: fields(
-    { value: text() },
+    { value: text('Empty: it says that the key is gone. In MessagePack keys and values are bin, or str.') },
     {
       key: keyText,
       partition: orNull(u32('Left out: by the key, or the next one in turn.')),
@@ -142,7 +142,10 @@ export const nouns: Readonly<Record<NounName, Schema>> = {
       next_offset: u64('Where to go on: never compute it.'),
       high_watermark: whole('Behind the last record that can be read.')
     },
-    { skipped: noun('Skipped') }
+    {
+      skipped: noun('Skipped'),
+      encoding: choice(['base64'], 'How keys, values and values of headers are written, if not as text.')
+    }
   ),
   PartitionOffsets: fields(
     { partition, earliest: whole('First offset that can be read.'), latest: whole('Behind the last record.') },

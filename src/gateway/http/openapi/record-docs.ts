@@ -143,7 +143,8 @@ export const recordDocs = {
     about: 'The records of one or all partitions as server-sent events, as they come.',
     details:
       'The data of each event is a record as a read has it. Its id is where the next one begins, in every partition. ' +
-      '`event: skipped` tells what was passed over, `event: end` why the stream ends.',
+      '`event: skipped` tells what was passed over, `{partition, requested, earliest, latest}`, and `event: end` why the stream ends, ' +
+      '`{code, error}`. A comment comes when there is nothing for a while.',
     path: topicPath,
     query: {
       partition: {
