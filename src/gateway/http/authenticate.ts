@@ -57,8 +57,9 @@ function secretOf({ authorization, apiKey, path }: Credentials): string {
     if (!isConfluentPath(path)) throw refused("the Authorization header is not 'Bearer <secret>'")
     return passwordOf(authorization)
   }
-  if (apiKey === null) throw refused("send 'Authorization: Bearer <secret>' or 'X-Es-Key: <secret>'")
-  return apiKey
+  if (apiKey !== null) return apiKey
+  const basic = isConfluentPath(path) ? ', or by Basic, as the password of any user' : ''
+  throw refused(`send 'Authorization: Bearer <secret>' or 'X-Es-Key: <secret>'${basic}`)
 }
 
 /** @throws BrokerError UNAUTHENTICATED */

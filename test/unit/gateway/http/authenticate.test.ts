@@ -34,6 +34,20 @@ test('a bearer token and X-Es-Key are secrets on every path, and the token wins'
   }
 })
 
+test('who sends no key is told how to send one, by Basic only where that is taken', () => {
+  const keys = { principalOf: () => anonymous }
+  const told = (path: string): string => {
+    try {
+      authenticate({ authorization: null, apiKey: null, path }, keys)
+    } catch (error) {
+      if (error instanceof BrokerError) return error.message
+    }
+    return 'nothing was refused'
+  }
+  assert.match(told('/topics'), /send 'Authorization: Bearer <secret>' or 'X-Es-Key: <secret>'$/)
+  assert.match(told('/confluent/subjects'), /'X-Es-Key: <secret>', or by Basic, as the password of any user$/)
+})
+
 test('a password is a secret under /confluent alone, whoever the user is', () => {
   const authorization = `Basic ${base64('user:secret')}`
   for (const path of ['/confluent', '/confluent/', '/confluent/nothing'])
