@@ -43,7 +43,7 @@ export class Differences {
   }
 }
 
-/** Two schemas are too large, or lead into each other too deeply, to be compared; `message` says which. */
+/** Two schemas are too large, lead into each other too deeply, or have a pattern that is none; `message` says which. */
 export class ComparisonLimitError extends Error {
   override readonly name = 'ComparisonLimitError'
 }

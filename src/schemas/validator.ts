@@ -66,6 +66,8 @@ function jsonValidator(schema: string): Validator {
     } catch (error) {
       // A recursive schema follows the value as deep as that goes.
       if (error instanceof RangeError) return 'it is nested too deeply'
+      // Of a pattern that was compiled once, and is compiled anew for the machine where it is used often.
+      if (error instanceof SyntaxError) return `it cannot be matched: ${error.message}`
       throw error
     }
   }

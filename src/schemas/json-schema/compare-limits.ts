@@ -6,6 +6,7 @@ import { alike, difference } from '../differences.ts'
 import type { Difference } from '../differences.ts'
 import { own } from './json.ts'
 import type { JsonObject } from './json.ts'
+import { isMultiple } from './multiple.ts'
 
 /** Of one keyword that says the most, or the least, of something. */
 export function limitDifferences(
@@ -59,13 +60,8 @@ export function numberDifferences(
 function multipleDifferences(before: number | null, after: number | null): readonly Difference[] {
   if (after === null || after === before) return alike
   if (before === null) return difference(`multipleOf ${after} was added`, 'multipleOf')
-  if (isWhole(before / after)) return alike
+  if (isMultiple(before, after)) return alike
   return difference(`multipleOf was changed from ${before} to ${after}`, 'multipleOf')
-}
-
-/** True of a quotient of two decimals that is whole but for what binary fractions lose. */
-function isWhole(quotient: number): boolean {
-  return Math.abs(quotient - Math.round(quotient)) <= Math.abs(quotient) * 1e-12
 }
 
 /** Several limits at once. */

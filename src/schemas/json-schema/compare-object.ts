@@ -14,7 +14,7 @@
  *
  * Pure, any thread.
  */
-import { alike, below, difference, Differences } from '../differences.ts'
+import { alike, below, ComparisonLimitError, difference, Differences } from '../differences.ts'
 import type { Difference } from '../differences.ts'
 import { limitsOf } from './compare-limits.ts'
 import { remainderDifferences } from './compare-remainder.ts'
@@ -106,10 +106,20 @@ function isOpen(keywords: JsonObject): boolean {
 /** The schema of properties of that name which `properties` does not name; undefined: they are not allowed. */
 function coverOf(keywords: JsonObject, name: string): Json | undefined {
   for (const [pattern, schema] of Object.entries(schemasOf(keywords, 'patternProperties'))) {
-    if (new RegExp(pattern, 'u').test(name)) return schema
+    if (matches(pattern, name)) return schema
   }
   const additional = restOf(keywords)
   return typeof additional === 'boolean' ? undefined : additional
+}
+
+/** A pattern over a schema that takes anything is never compiled for values, so it may be none. */
+function matches(pattern: string, name: string): boolean {
+  try {
+    return new RegExp(pattern, 'u').test(name)
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error
+    throw new ComparisonLimitError(`a name in patternProperties is no pattern: ${error.message}`)
+  }
 }
 
 /** What properties must be that neither a name nor a pattern describes; undefined: anything. */

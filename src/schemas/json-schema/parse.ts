@@ -14,6 +14,7 @@ import { draftOf, inModernWords } from './draft.ts'
 import type { Draft } from './draft.ts'
 import { isDeeperThan, isJsonObject } from './json.ts'
 import type { Json } from './json.ts'
+import { isMultiple } from './multiple.ts'
 import { ShapedSchema } from './shapes.ts'
 import { StructuralIds } from './structural-ids.ts'
 
@@ -116,7 +117,9 @@ function parsedJson(text: string): Json {
 function ajvFor({ draft, characters }: ParsedSchema): Ajv {
   const allErrors = characters > NESTED_CODE_CHARACTERS_MAX
   // ajv's optimizer takes quadratic time, and V8 has its own.
-  const ajv = madeAjv(draft, { strict: false, logger: false, allErrors, code: { optimize: false } })
+  const code = { optimize: false, regExp: compiledPattern }
+  // ownProperties: without it, `{}` has a property that is called `constructor`.
+  const ajv = madeAjv(draft, { strict: false, logger: false, allErrors, ownProperties: true, code })
   addFormats.default(ajv)
   // Without `$schema` an `id` is a draft-04 id or a note; ajv would refuse it.
   ajv.removeKeyword('id')
@@ -129,8 +132,27 @@ function ajvFor({ draft, characters }: ParsedSchema): Ajv {
     error: { message: 'must NOT have duplicate items' },
     validate: (isAsked: boolean, items: readonly Json[]) => !isAsked || areDistinct(items)
   })
+  // Its own divides binary fractions, by which 4.35 is no multiple of 0.01.
+  ajv.removeKeyword('multipleOf')
+  ajv.addKeyword({
+    keyword: 'multipleOf',
+    type: 'number',
+    schemaType: 'number',
+    error: { message: ({ schema }) => `must be multiple of ${schema}` },
+    validate: (of: number, value: number) => isMultiple(value, of)
+  })
   return ajv
 }
+
+/** V8 compiles a pattern when it is first used, and only then finds it too large, or nested too deeply for its stack. */
+function compiledPattern(pattern: string, flags: string): RegExp {
+  const made = new RegExp(pattern, flags)
+  // Once for each width of characters.
+  for (const text of ['', '\u0100']) made.test(text)
+  return made
+}
+/** How ajv would write a pattern into code of its own; nothing is written here. */
+compiledPattern.code = 'new RegExp'
 
 function areDistinct(items: readonly Json[]): boolean {
   const ids = new StructuralIds()

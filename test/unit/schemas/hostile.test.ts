@@ -26,6 +26,23 @@ test('what is nested too deeply is refused', () => {
   for (const [type, schema, problem] of deep) assert.equal(parseProblem(text(type, schema)), problem)
 })
 
+test('a pattern that is too deep for the stack is refused before any value meets it', () => {
+  const pattern = '('.repeat(30_000) + ')'.repeat(30_000)
+  for (const schema of [{ pattern }, { patternProperties: { [pattern]: { type: 'null' } } }]) {
+    assert.match(parseProblem(text('json_schema', schema)) ?? '', /^Invalid regular expression: /)
+  }
+})
+
+test('a pattern that is none, over a schema that takes anything, is a sentence of the comparison', () => {
+  const before = { properties: { a: {} }, additionalProperties: false }
+  for (const pattern of ['(', '('.repeat(30_000) + ')'.repeat(30_000)]) {
+    const after = text('json_schema', { patternProperties: { [pattern]: {} }, additionalProperties: false })
+    const found = incompatibilities(after, [text('json_schema', before)], 'backward')
+    assert.equal(found.length, 1)
+    assert.match(found[0] ?? '', /^the schemas cannot be compared: a name in patternProperties is no pattern: Invalid/)
+  }
+})
+
 test('a chain of references that is too long is not followed', () => {
   const chain = (last: object): object =>
     rooted(named(5000, index => (index === 4999 ? last : { properties: { next: refTo(index + 1) } })))

@@ -42,6 +42,27 @@ describe('JSON Schema', () => {
     }
   })
 
+  test('a property that every object of JavaScript has by itself is there only if the value has it', () => {
+    const named = validatorOf('json_schema', {
+      properties: { constructor: { type: 'number' } },
+      required: ['toString']
+    })
+    assert.equal(named(Buffer.from('{"toString":1}')), null)
+    assert.equal(named(Buffer.from('{"toString":1,"constructor":"x"}')), "at '/constructor': must be number")
+    assert.equal(named(Buffer.from('{}')), "at '/': must have required property 'toString'")
+  })
+
+  test('a decimal fraction is a multiple of what it is one of in decimal', () => {
+    const price = validatorOf('json_schema', { multipleOf: 0.01 })
+    for (const text of ['0', '0.07', '-4.35', '19.99', '1234567.89', '1e300']) {
+      assert.equal(price(Buffer.from(text)), null, text)
+    }
+    for (const text of ['1.005', '0.001', '1e-300', '1e400']) {
+      assert.equal(price(Buffer.from(text)), "at '/': must be multiple of 0.01", text)
+    }
+    assert.equal(price(Buffer.from('"no number"')), null)
+  })
+
   test('a schema of draft-04 is checked in its own words', () => {
     const old = validatorOf('json_schema', {
       $schema: 'http://json-schema.org/draft-04/schema#',
