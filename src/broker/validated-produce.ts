@@ -6,9 +6,10 @@
  *                                                └─ no match, or over its time: refused
  *
  * Invariants: the requests of one key to one topic leave in the order in which they came, so those of a producer and of a
- * connection do; one of them is validated at a time, and together they hold a part of the memory only: a pattern that
- * never ends costs whoever uses it, and a thread, but neither other topics nor the broker. The schema is the latest one at
- * the time of the request. It must never run a pattern on this thread.
+ * connection do; one of them is validated at a time, and together they hold a part of the memory only. Schemas whose
+ * patterns never end (slow-schemas.ts) have one thread together, and what waits for them is little, else refused: they cost
+ * whoever uses them, but neither other topics nor the broker. The schema is the latest one at the time of the request. It
+ * must never run a pattern on this thread.
  */
 import type { ByteBudget } from '../base/byte-budget.ts'
 import type { ValidationJobs } from '../background/jobs.ts'
@@ -24,6 +25,7 @@ import { valueSubjectOf, type Topic } from '../model/topic.ts'
 import type { AppendCaller, Engine, EngineAppend } from './engine.ts'
 import { heldBytes, HeldProduce } from './held-produce.ts'
 import type { IdempotentProduce } from './idempotent-produce.ts'
+import { SlowSchemas } from './slow-schemas.ts'
 
 export interface ValidationParts {
   readonly schemas: { versionsOf(subject: string): readonly SchemaVersion[] }
@@ -56,6 +58,9 @@ const MIB = 1024 * 1024
 export class ValidatedProduce {
   readonly #parts: ValidationParts
   readonly #lines = new Map<string, Line>()
+  /** Those whose first request has a slow schema. */
+  readonly #slowLines = new Set<Line>()
+  readonly #slow = new SlowSchemas()
 
   constructor(parts: ValidationParts) {
     this.#parts = parts
@@ -68,13 +73,18 @@ export class ValidatedProduce {
 
   /**
    * Submits a request whose sequences, if it has a producer, have their form.
-   * @throws BrokerError SCHEMA_MISSING
+   * @throws BrokerError SCHEMA_MISSING; OVERLOADED where too much waits for slow schemas: it would wait for minutes, with
+   * memory that others need.
    */
   submit(append: EngineAppend, who: Principal, caller: AppendCaller): SubmitOutcome {
     const { topic } = append
     const schema = topic.config.validate_schema ? this.#latestSchemaOf(topic) : null
     const key = lineKeyOf(topic, who)
     const line = this.#lines.get(key) ?? { waiting: [], bytes: 0 }
+    if (schema !== null && this.#slow.has(schema.id)) {
+      const refusal = this.#slowRefusal(1, heldBytes(append))
+      if (refusal !== null) throw refusal
+    }
     if (!this.#hasRoom(line, heldBytes(append))) return submitOutcomes.full
     const request = HeldProduce.tryHold(append, who, caller, this.#parts.held)
     if (request === null) return submitOutcomes.full
@@ -105,16 +115,41 @@ export class ValidatedProduce {
   async #work(key: string, line: Line): Promise<void> {
     for (let first = line.waiting[0]; first !== undefined; first = line.waiting[0]) {
       const { request } = first
-      const refusal = this.#lateRefusal(request) ?? (await this.#mismatchOf(first))
+      const refusal = this.#lateRefusal(request) ?? this.#refusalInLine(line, first) ?? (await this.#mismatchOf(first))
       if (refusal !== null) request.onProduceFailed(refusal)
       else if (request.hasProducer) this.#handOn(request)
       else await this.#dispatch(request)
       line.waiting.shift()
       line.bytes -= request.bytes
+      this.#slowLines.delete(line)
       if (line.waiting.length === 0) this.#lines.delete(key)
       // Delivers what was refused, and lets those try again that found no room.
       this.#parts.engine.publishSoon()
     }
+  }
+
+  /** Of the first of a line: that its schema was found slow while it waited, and too much waits for such. */
+  #refusalInLine(line: Line, { schema }: Validation): BrokerError | null {
+    if (schema === null || !this.#slow.has(schema.id)) return null
+    this.#slowLines.add(line)
+    return this.#slowRefusal(0, 0)
+  }
+
+  /** Why no more can wait for slow schemas; null: so many may, or it would be alone. */
+  #slowRefusal(moreCount: number, moreBytes: number): BrokerError | null {
+    const { slowValidationsMax: limit, validationLineShare } = limits
+    let [count, bytes] = [moreCount, moreBytes]
+    for (const line of this.#slowLines) {
+      count += line.waiting.length
+      bytes += line.bytes
+    }
+    if (count <= 1) return null
+    const bytesMax = this.#parts.held.limitBytes / validationLineShare
+    if (count <= limit && bytes <= bytesMax) return null
+    return new BrokerError('OVERLOADED', {
+      what: 'the line of records whose schemas take too long',
+      limit: count > limit ? limit : `${bytesMax} bytes`
+    })
   }
 
   /** Why it is not dispatched any more. Nothing of it was written. */
@@ -130,10 +165,13 @@ export class ValidatedProduce {
   async #mismatchOf({ request, schema }: Validation): Promise<BrokerError | null> {
     if (schema === null) return null
     try {
-      return (await this.#matched(request, schema, null)) ?? this.#lateRefusal(request)
+      const mismatch = await this.#slow.run(schema.id, () => this.#matched(request, schema, null))
+      this.#slow.noteWithin(schema.id)
+      return mismatch ?? this.#lateRefusal(request)
     } catch (error) {
-      if (error instanceof BrokerError) return error
-      throw error
+      if (!(error instanceof BrokerError)) throw error
+      if (error.code === 'VALIDATION_LIMIT') this.#slow.noteOver(schema.id)
+      return error
     }
   }
 

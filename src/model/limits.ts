@@ -100,6 +100,11 @@ export const limits = {
   validationLinesMax: 10_000,
   /** Of the memory below, what the produces of one key to one topic may hold, so that no one has it all. */
   validationLineShare: 4,
+  /** Schemas with which matching took too long that are remembered, and the requests in a row that must not until one is forgotten. */
+  slowSchemasMax: 1_000,
+  slowSchemaRequests: 100,
+  /** Produces that wait for such schemas, of all keys and topics: each may take its whole time, one after the other. */
+  slowValidationsMax: 16,
   /** Copies of produces that are validated: together one part in this many of requestMemoryBytes, beside it. */
   validatedRequestShare: 4,
   /** Schemas that such a thread keeps ready, and bytes of their texts: compiled, they are many times as large. */

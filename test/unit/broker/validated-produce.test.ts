@@ -1,9 +1,10 @@
 /** Produces to validated topics: what is matched with which schema, what is refused, in which order the rest goes on. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { BrokerError } from '../../../src/model/errors.ts'
 import { limits } from '../../../src/model/limits.ts'
 import { anonymous, type Principal } from '../../../src/model/principal.ts'
-import { submitOutcomes } from '../../../src/model/requests.ts'
+import { submitOutcomes, type SubmitOutcome } from '../../../src/model/requests.ts'
 import type { SchemaVersion } from '../../../src/model/schemas.ts'
 import { configure, remove } from '../control/topics.ts'
 import { BrokerStage, keyWith, recordOf, turn } from './broker-stage.ts'
@@ -247,5 +248,92 @@ describe('an idempotent produce to a validated topic', () => {
     await stage.produce('b', anonymous, [recordOf(1, { sequence: 0n })], { producerId: 'not a name' })
     await stage.validate('matches')
     assert.deepEqual([stage.told(), stage.validated.usedBytes], [['a SEQUENCE_INVALID', 'b NAME_INVALID'], 0])
+  })
+})
+
+describe('schemas with which matching takes too long', () => {
+  /** Topics a, b, c … with a schema each. */
+  function topicsOf(stage: BrokerStage, names: readonly string[]): void {
+    for (const [index, name] of names.entries()) {
+      stage.create(name, 1, { validate_schema: true })
+      stage.schemaVersions.push(schemaOf(index + 1, 1, `${name}-value`))
+    }
+  }
+  const over = new BrokerError('VALIDATION_LIMIT')
+  const schemasAtWork = (stage: BrokerStage): number[] => stage.validations.map(({ value }) => value.schemaId)
+
+  test('have one thread together, and others do not wait for them', async () => {
+    const stage = new BrokerStage()
+    topicsOf(stage, ['a', 'b', 'c', 'good'])
+    for (const topic of ['a', 'b', 'c', 'a', 'b', 'c']) await stage.produce(topic, anonymous, [recordOf(1)], { topic })
+    assert.deepEqual(schemasAtWork(stage), [1, 2, 3])
+    for (let i = 0; i < 3; i++) await stage.validate(over)
+    assert.deepEqual(schemasAtWork(stage), [1])
+    await stage.produce('good', anonymous, [recordOf(1)], { topic: 'good' })
+    assert.deepEqual(schemasAtWork(stage), [1, 4])
+    await stage.validate(over)
+    assert.deepEqual(schemasAtWork(stage), [4, 2])
+    await stage.validate('matches')
+    await stage.validate([0, 'no'])
+    await stage.validate('matches')
+    assert.deepEqual(
+      stage.appends.map(given => given.append.topic.name),
+      ['good', 'c']
+    )
+  })
+
+  test('let little wait for them: what came before they were known to be slow is refused beyond it, like what comes', async () => {
+    const stage = new BrokerStage()
+    topicsOf(stage, ['a', 'b'])
+    const names = Array.from({ length: limits.slowValidationsMax + 4 }, (_, i) => `a${i}`)
+    for (const name of names) await stage.produce(name, anonymous, [recordOf(1)], { topic: 'a' })
+    await stage.validate(over)
+    assert.deepEqual(stage.told(), ['a0 VALIDATION_LIMIT', 'a1 OVERLOADED', 'a2 OVERLOADED', 'a3 OVERLOADED'])
+    await stage.produce('more', anonymous, [recordOf(1)], { topic: 'a' })
+    await stage.produce('b', anonymous, [recordOf(1)], { topic: 'b' })
+    assert.deepEqual([stage.told(), schemasAtWork(stage)], [['more OVERLOADED'], [1, 2]])
+    assert.equal(
+      stage.failures.at(-1)?.message,
+      'the line of records whose schemas take too long is at its limit of 16; try again shortly'
+    )
+  })
+
+  test('let little memory wait for them', async () => {
+    const stage = new BrokerStage()
+    topicsOf(stage, ['a'])
+    const records = Array.from({ length: 9 }, () => recordOf(9_000))
+    const submit = (name: string): Promise<SubmitOutcome> => stage.produce(name, anonymous, records, { topic: 'a' })
+    for (const name of ['a0', 'a1', 'a2']) assert.equal(await submit(name), submitOutcomes.held)
+    assert.equal(await submit('a3'), submitOutcomes.full)
+    await stage.validate(over)
+    assert.equal(await submit('a3'), submitOutcomes.held)
+    assert.equal(await submit('a4'), submitOutcomes.taken)
+    assert.deepEqual(stage.told(), ['a0 VALIDATION_LIMIT', 'a4 OVERLOADED'])
+    assert.equal(
+      stage.failures.at(-1)?.message,
+      'the line of records whose schemas take too long is at its limit of 250000 bytes; try again shortly'
+    )
+    for (let i = 0; i < 3; i++) await stage.validate('matches')
+    while (stage.appends.length > 0) await append(stage)
+    assert.equal(stage.validated.usedBytes, 0)
+  })
+
+  test('are like any other again when they have long been matched in time', async () => {
+    const stage = new BrokerStage()
+    topicsOf(stage, ['a', 'b'])
+    for (const topic of ['a', 'b']) {
+      await stage.produce(topic, anonymous, [recordOf(1)], { topic })
+      await stage.validate(over)
+    }
+    const both = async (): Promise<number[]> => {
+      for (const topic of ['a', 'b']) await stage.produce(topic, anonymous, [recordOf(1)], { topic })
+      return schemasAtWork(stage)
+    }
+    for (let i = 0; i < limits.slowSchemaRequests; i++) {
+      assert.deepEqual(await both(), [1], `after ${i} in time`)
+      await stage.validate('matches')
+      await stage.validate('matches')
+    }
+    assert.deepEqual(await both(), [1, 2])
   })
 })
