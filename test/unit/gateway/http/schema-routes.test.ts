@@ -74,6 +74,25 @@ for (const engine of ['uws', 'node'] as const satisfies EngineName[]) {
       assert.equal(requestBudget.usedBytes, 0)
     })
 
+    test('lists the versions that there were, while more are registered', async t => {
+      const { broker, send } = await startGateway(t, engine)
+      const versions = Array.from({ length: 60_000 }, (_, index) => versionOf(index + 1, '{}'))
+      const count = versions.length
+      const grow = (): void => {
+        versions.push(versionOf(versions.length + 1, '{}'))
+        if (versions.length < count + 100) setImmediate(grow)
+      }
+      broker.schemas = {
+        ...registryOf(),
+        versionsOf: () => {
+          setImmediate(grow)
+          return versions
+        }
+      }
+      const listed = JSON.parse((await send('GET', '/confluent/subjects/s/versions')).text) as number[]
+      assert.deepEqual([listed.length, listed.at(-1)], [count, count])
+    })
+
     test('whose parsing fails is answered so, and gives its memory back', async t => {
       const pool = new PlayedPool()
       const { send, requestBudget } = await startGateway(t, engine, { offload: pool.offload })
