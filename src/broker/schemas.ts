@@ -5,11 +5,12 @@
  *
  * Invariants: one change of a subject at a time, so a version is compared with the one before it, whoever sent that; what
  * runs or waits is limited, and holds its text until it is answered; a hostile schema costs its thread, never this one.
+ * Comparisons that change nothing, which a key may ask for that only reads, have a line of their own and one thread.
  */
 import type { JobBound, BackgroundPool } from '../background/pool.ts'
 import type { SchemaJobs } from '../background/jobs.ts'
 import type { Clock } from '../base/clock.ts'
-import type { ChangeTurns } from '../control/change-turns.ts'
+import { ChangeTurns } from '../control/change-turns.ts'
 import { echo } from '../control/echo.ts'
 import type { SchemaTable } from '../control/schemas.ts'
 import type { SchemaChange } from '../control/store-image.ts'
@@ -42,10 +43,15 @@ export interface SchemaParts {
 /** The turn of the general mode: no subject is called so. */
 const GENERAL = ''
 
+/** All of them wait for the same turn. */
+const COMPARISONS = 'comparisons'
+
 export class SchemaCommands implements SchemaUseCases {
   readonly #parts: SchemaParts
-  /** Changes and comparisons that run or wait. */
-  #inProgress = 0
+  /** That run or wait. */
+  readonly #changes = new Line('schema changes', limits.schemaChangesMax)
+  readonly #comparisons = new Line('schema comparisons', limits.schemaComparisonsMax)
+  readonly #comparisonTurns = new ChangeTurns()
 
   constructor(parts: SchemaParts) {
     this.#parts = parts
@@ -115,7 +121,9 @@ export class SchemaCommands implements SchemaUseCases {
     const mode = table.effectiveMode(subject)
     const previous = against === 'all' ? this.#previous(subject, mode) : [this.version(who, subject, against)]
     checkText(request)
-    return this.#inLine(() => this.#check(request, previous, mode))
+    return this.#comparisons.run(() =>
+      this.#comparisonTurns.run(COMPARISONS, () => this.#check(request, previous, mode))
+    )
   }
 
   modeOf(who: Principal, subject: string | null): CompatibilityMode | null {
@@ -128,7 +136,7 @@ export class SchemaCommands implements SchemaUseCases {
     authorise(who, 'manage compatibility')
     if (subject !== null) checkSubject(subject)
     const { table, turns } = this.#parts
-    await this.#inLine(() =>
+    await this.#changes.run(() =>
       turns.run(subject ?? GENERAL, async () => {
         const changes = table.decideMode(subject, mode)
         if (changes.length > 0) await this.#carryOut(changes)
@@ -143,7 +151,7 @@ export class SchemaCommands implements SchemaUseCases {
     checkSubject(subject)
     checkText(request)
     const { table, turns, clock } = this.#parts
-    return this.#inLine(() =>
+    return this.#changes.run(() =>
       turns.run(subject, async () => {
         const known = sharesId ? table.newestLike(request) : undefined
         if (known !== undefined) return known
@@ -206,18 +214,6 @@ export class SchemaCommands implements SchemaUseCases {
     return result.incompatibilities
   }
 
-  /** One more that runs or waits, if there may be. @throws BrokerError OVERLOADED */
-  async #inLine<T>(work: () => Promise<T>): Promise<T> {
-    const { schemaChangesMax: limit } = limits
-    if (this.#inProgress >= limit) throw new BrokerError('OVERLOADED', { what: 'the line of schema changes', limit })
-    this.#inProgress++
-    try {
-      return await work()
-    } finally {
-      this.#inProgress--
-    }
-  }
-
   #readableSubjects(who: Principal): readonly string[] {
     const all = this.#parts.table.subjects()
     return who.isAdmin ? all : all.filter(subject => who.mayRead(subject))
@@ -227,6 +223,30 @@ export class SchemaCommands implements SchemaUseCases {
   #checkReadable(who: Principal, subject: string): void {
     authorise(who, 'list schemas')
     if (!who.mayRead(subject)) throw noSubject(subject)
+  }
+}
+
+/** What runs or waits of one kind, up to a limit. */
+class Line {
+  readonly #what: string
+  readonly #limit: number
+  #inProgress = 0
+
+  constructor(what: string, limit: number) {
+    this.#what = what
+    this.#limit = limit
+  }
+
+  /** One more, if there may be. @throws BrokerError OVERLOADED */
+  async run<T>(work: () => Promise<T>): Promise<T> {
+    const limit = this.#limit
+    if (this.#inProgress >= limit) throw new BrokerError('OVERLOADED', { what: `the line of ${this.#what}`, limit })
+    this.#inProgress++
+    try {
+      return await work()
+    } finally {
+      this.#inProgress--
+    }
   }
 }
 

@@ -24,7 +24,8 @@ export interface SchemaComposition {
 export function buildSchemas({ store, logger }: { store: Store; logger: Logger }): SchemaComposition {
   const pool = new BackgroundPool<SchemaJobs>({
     threadsMax: limits.schemaCheckThreads,
-    jobsMax: limits.schemaChangesMax,
+    // And one comparison.
+    jobsMax: limits.schemaChangesMax + 1,
     heapMb: limits.schemaCheckHeapMb,
     logger
   })

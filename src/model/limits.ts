@@ -83,8 +83,10 @@ export const limits = {
   /** Versions that a transitive mode compares with, the newest, and bytes of their texts: what the time above is enough for. */
   comparedSchemasMax: 1_000,
   comparedSchemaBytesMax: 16 * 1024 * 1024,
-  /** Registrations, comparisons and changes of modes that run or wait: each may hold a text. */
+  /** Registrations and changes of modes that run or wait: each may hold a text. */
   schemaChangesMax: 64,
+  /** Comparisons that change nothing and run, one at a time, or wait: a key that only reads may ask for them. */
+  schemaComparisonsMax: 32,
   /** Body of a request with a schema: each of its bytes may be an escape of six, and there is more in it. */
   schemaBodyBytesMax: 6 * 512 * 1024 + 64 * 1024,
   /** For the records of a produce to be matched with a schema, and this much more for each MiB of them; then their thread is ended. */
