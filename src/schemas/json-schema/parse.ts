@@ -14,9 +14,8 @@ import { draftOf, inModernWords } from './draft.ts'
 import type { Draft } from './draft.ts'
 import { isDeeperThan, isJsonObject } from './json.ts'
 import type { Json } from './json.ts'
-import { isMultiple } from './multiple.ts'
+import { replaceKeywords } from './keywords.ts'
 import { ShapedSchema } from './shapes.ts'
-import { StructuralIds } from './structural-ids.ts'
 
 /** A schema of that text, in the words of draft-06 or later. */
 export interface ParsedSchema {
@@ -94,8 +93,12 @@ export function compileJsonSchema(schema: ParsedSchema): ValidateFunction {
 export function invalidity(error: ErrorObject | undefined): string {
   if (error === undefined) return 'it is not valid'
   const allowed: unknown = error.params['allowedValues']
-  const values = Array.isArray(allowed) ? `: ${allowed.join(', ')}` : ''
+  const values = Array.isArray(allowed) ? `: ${allowed.map(inWords).join(', ')}` : ''
   return `at '${error.instancePath === '' ? '/' : error.instancePath}': ${error.message ?? error.keyword}${values}`
+}
+
+function inWords(value: unknown): string {
+  return typeof value === 'string' ? value : JSON.stringify(value)
 }
 
 function compileProblem(message: string): string {
@@ -123,24 +126,7 @@ function ajvFor({ draft, characters }: ParsedSchema): Ajv {
   addFormats.default(ajv)
   // Without `$schema` an `id` is a draft-04 id or a note; ajv would refuse it.
   ajv.removeKeyword('id')
-  // Its own compares each item with each other one: 20 s for an enum of 512 KiB, which the meta-schemas ask this of.
-  ajv.removeKeyword('uniqueItems')
-  ajv.addKeyword({
-    keyword: 'uniqueItems',
-    type: 'array',
-    schemaType: 'boolean',
-    error: { message: 'must NOT have duplicate items' },
-    validate: (isAsked: boolean, items: readonly Json[]) => !isAsked || areDistinct(items)
-  })
-  // Its own divides binary fractions, by which 4.35 is no multiple of 0.01.
-  ajv.removeKeyword('multipleOf')
-  ajv.addKeyword({
-    keyword: 'multipleOf',
-    type: 'number',
-    schemaType: 'number',
-    error: { message: ({ schema }) => `must be multiple of ${schema}` },
-    validate: (of: number, value: number) => isMultiple(value, of)
-  })
+  replaceKeywords(ajv)
   return ajv
 }
 
@@ -153,11 +139,6 @@ function compiledPattern(pattern: string, flags: string): RegExp {
 }
 /** How ajv would write a pattern into code of its own; nothing is written here. */
 compiledPattern.code = 'new RegExp'
-
-function areDistinct(items: readonly Json[]): boolean {
-  const ids = new StructuralIds()
-  return new Set(items.map(item => ids.of(item))).size === items.length
-}
 
 function madeAjv(draft: Draft, options: ConstructorParameters<typeof Ajv>[0]): Ajv {
   if (draft === '2019-09') return new Ajv2019(options)

@@ -52,6 +52,27 @@ describe('JSON Schema', () => {
     assert.equal(named(Buffer.from('{}')), "at '/': must have required property 'toString'")
   })
 
+  test('what is to be equal is compared as JSON, whatever its fields are called', () => {
+    const only = { toString: 5, list: [1, { a: null }] }
+    const [constant, among] = [
+      validatorOf('json_schema', { const: only }),
+      validatorOf('json_schema', { enum: [0, 'a', null, only, [1]] })
+    ]
+    const equal = '{"list":[1,{"a":null}],"toString":5}'
+    const others = ['{"toString":5}', '{"valueOf":1,"toString":5}', '[]', '[2]', '1', '"b"', 'true', '{"a":1,"b":2}']
+    const unlike = [equal.replace('null', '0'), equal.replace('"a"', '"b"'), equal.replace('[1,', '[2,')]
+    assert.equal(constant(Buffer.from(equal)), null)
+    for (const value of [equal, '-0', '"a"', 'null', '[1]']) assert.equal(among(Buffer.from(value)), null, value)
+    for (const value of [...others, ...unlike]) {
+      assert.equal(constant(Buffer.from(value)), "at '/': must be equal to constant", value)
+      assert.match(
+        among(Buffer.from(value)) ?? '',
+        /^at '\/': must be equal to one of the allowed values: 0, a, /,
+        value
+      )
+    }
+  })
+
   test('a decimal fraction is a multiple of what it is one of in decimal', () => {
     const price = validatorOf('json_schema', { multipleOf: 0.01 })
     for (const text of ['0', '0.07', '-4.35', '19.99', '1234567.89', '1e300']) {
