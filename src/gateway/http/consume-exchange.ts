@@ -12,21 +12,14 @@ import { MSGPACK_TYPE, wantsMsgpack } from './accept.ts'
 import type { ReplyWatcher } from './engine.ts'
 import type { Exchange } from './exchange.ts'
 import { JSON_TYPE } from './failures.ts'
-import { U32_MAX } from './form.ts'
-import { clamp, parseQuery, readPartition, readU64 } from './query.ts'
+import { clamp, parseQuery, readIsBase64, readPartition, readU64 } from './query.ts'
 import type { ReadAttempt, ReadWaiter } from './read-line.ts'
 import { readWaitOf, waitNames, type ReadWait } from './read-wait.ts'
 import type { ReplyHolding, ReplyParty } from './reply-memory.ts'
-import { findStart, readStart, startNames } from './start-offset.ts'
+import { findStart, halvesOf, readStart, startNames } from './start-offset.ts'
 
 /** Parameters of every read, wherever it begins. */
 export const readNames = ['partition', 'max_records', 'max_bytes', 'encoding', ...waitNames] as const
-
-const formats: ReadonlyMap<string, ReadFormat> = new Map([
-  ['utf8', readFormats.jsonUtf8],
-  ['utf-8', readFormats.jsonUtf8],
-  ['base64', readFormats.jsonBase64]
-])
 
 /** A read whose beginning is not known yet. */
 interface ReadForm extends Omit<ReadRequest, 'offsetHigh' | 'offsetLow' | 'isFromStart'> {
@@ -36,15 +29,12 @@ interface ReadForm extends Omit<ReadRequest, 'offsetHigh' | 'offsetLow' | 'isFro
 
 /** @throws BrokerError FIELD_INVALID */
 function formatOf(exchange: Exchange, parameters: ReadonlyMap<string, string>): ReadFormat {
-  const encoding = parameters.get('encoding')
-  if (wantsMsgpack(exchange.head.accept)) {
-    if (encoding === undefined) return readFormats.msgpack
-    const problem = `has no meaning for ${MSGPACK_TYPE}, where bytes are as they are`
-    throw new BrokerError('FIELD_INVALID', { field: 'encoding', problem })
+  if (!wantsMsgpack(exchange.head.accept)) {
+    return readIsBase64(parameters) ? readFormats.jsonBase64 : readFormats.jsonUtf8
   }
-  const format = formats.get(encoding ?? 'utf8')
-  if (format !== undefined) return format
-  throw new BrokerError('FIELD_INVALID', { field: 'encoding', problem: 'must be utf8 or base64' })
+  if (!parameters.has('encoding')) return readFormats.msgpack
+  const problem = `has no meaning for ${MSGPACK_TYPE}, where bytes are as they are`
+  throw new BrokerError('FIELD_INVALID', { field: 'encoding', problem })
 }
 
 /** @throws BrokerError FIELD_INVALID */
@@ -203,9 +193,7 @@ export function readGroupRead(exchange: Exchange): ReadForm {
  */
 export function enterRead(exchange: Exchange, { wait, ...form }: ReadForm, offset: bigint | null): void {
   const { services, who, reply } = exchange
-  const from = offset ?? 0n
-  const place = { offsetHigh: Number(from >> 32n), offsetLow: Number(from & U32_MAX) }
-  const read = { ...form, ...place, ...(offset === null ? { isFromStart: true } : {}) }
+  const read = { ...form, ...halvesOf(offset ?? 0n), ...(offset === null ? { isFromStart: true } : {}) }
   const enter = (): void => services.readLine.enter(new ConsumeExchange(exchange, read))
   if (wait === null) return enter()
   services.readWaits.begin({

@@ -4,6 +4,9 @@ import type { ExactJson } from '../../wire/json/exact-json.ts'
 
 export const U32_MAX = 0xffff_ffffn
 export const U64_MAX = 0xffff_ffff_ffff_ffffn
+export const I64_MIN = -(2n ** 63n)
+/** Digits of U64_MAX. */
+export const U64_DIGITS = 20
 
 export type Fields = { [field: string]: ExactJson }
 
@@ -32,6 +35,15 @@ export function requireWhole(fields: Fields, name: string, max: bigint): bigint 
   if (value === null) throw fault(name, 'is missing')
   if (typeof value === 'bigint' && value >= 0n && value <= max) return value
   throw fault(name, `must be a whole number from 0 to ${max}`)
+}
+
+/** One of some words; null: none is named. @param path of the fields, with a dot at its end. @throws BrokerError FIELD_INVALID */
+export function choiceOf<T extends string>(fields: Fields, name: string, choices: readonly T[], path = ''): T | null {
+  const value = fields[name] ?? null
+  if (value === null) return null
+  const choice = choices.find(known => known === value)
+  if (choice === undefined) throw fault(path + name, `must be one of "${choices.join('", "')}", or null`)
+  return choice
 }
 
 /** A number where that is exact (D25). */

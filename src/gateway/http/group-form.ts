@@ -1,9 +1,7 @@
 /** The bodies of group requests: JSON types checked here, meaning by the broker. Pure; main thread. */
 import type { GroupOffset, JoinRequest, ResetRequest, ResetTarget, TopicPartition } from '../../model/groups.ts'
 import type { ExactJson } from '../../wire/json/exact-json.ts'
-import { fault, fieldsOf, narrow, requireText, requireWhole, U32_MAX, U64_MAX } from './form.ts'
-
-const I64_MIN = -(2n ** 63n)
+import { fault, fieldsOf, I64_MIN, narrow, requireText, requireWhole, U32_MAX, U64_MAX } from './form.ts'
 
 export interface CommitForm {
   readonly place: TopicPartition

@@ -1,9 +1,7 @@
 /** Query strings: exact, strict about what is known, silent about what is not. Pure; any thread. */
 import { BrokerError } from '../../model/errors.ts'
-import { U32_MAX, U64_MAX } from './form.ts'
+import { I64_MIN, U32_MAX, U64_DIGITS, U64_MAX } from './form.ts'
 
-const U64_DIGITS = 20
-const I64_MIN = -(2n ** 63n)
 /** Of a value that an error names. */
 const SHOWN_MAX = 40
 
@@ -48,6 +46,14 @@ export function readU64(parameters: ReadonlyMap<string, string>, field: string):
 export function clamp(value: bigint, least: number, most: number): number {
   if (value < BigInt(least)) return least
   return value > BigInt(most) ? most : Number(value)
+}
+
+/** Whether bytes are asked for as base64; as text if nothing is said. @throws BrokerError FIELD_INVALID */
+export function readIsBase64(parameters: ReadonlyMap<string, string>): boolean {
+  const encoding = parameters.get('encoding') ?? 'utf8'
+  if (encoding === 'base64') return true
+  if (encoding === 'utf8' || encoding === 'utf-8') return false
+  throw new BrokerError('FIELD_INVALID', { field: 'encoding', problem: 'must be utf8 or base64' })
 }
 
 /** A partition number that stands in a path. Whether the topic has it is not asked. @throws BrokerError FIELD_INVALID */

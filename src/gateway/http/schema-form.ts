@@ -5,11 +5,10 @@ import {
   schemaTypes,
   type CompatibilityMode,
   type RegisterRequest,
-  type SchemaType,
   type VersionWanted
 } from '../../model/schemas.ts'
 import type { ExactJson } from '../../wire/json/exact-json.ts'
-import { fault, fieldsOf, requireText, U32_MAX, type Fields } from './form.ts'
+import { choiceOf, fault, fieldsOf, requireText, U32_MAX } from './form.ts'
 import { readU64 } from './query.ts'
 
 /** Fields of the body of `POST /schemas`. */
@@ -18,24 +17,14 @@ export const registerFields = ['subject', 'type', 'schema'] as const
 /** The body of `POST /schemas`. @throws BrokerError FIELD_INVALID */
 export function readRegister(body: ExactJson): RegisterRequest {
   const fields = fieldsOf(body, 'body')
-  return { subject: requireText(fields, 'subject'), type: typeOf(fields), schema: requireText(fields, 'schema') }
-}
-
-function typeOf(fields: Fields): SchemaType {
-  return choiceOf(fields, 'type', schemaTypes) ?? 'json_schema'
+  const subject = requireText(fields, 'subject')
+  const type = choiceOf(fields, 'type', schemaTypes) ?? 'json_schema'
+  return { subject, type, schema: requireText(fields, 'schema') }
 }
 
 /** The body of the routes that set a mode; null: none of its own. @throws BrokerError FIELD_INVALID */
 export function readCompatibility(body: ExactJson): CompatibilityMode | null {
   return choiceOf(fieldsOf(body, 'body'), 'compatibility', compatibilityModes)
-}
-
-function choiceOf<T extends string>(fields: Fields, name: string, choices: readonly T[]): T | null {
-  const value = fields[name] ?? null
-  if (value === null) return null
-  const choice = choices.find(known => known === value)
-  if (choice === undefined) throw fault(name, `must be one of "${choices.join('", "')}", or null`)
-  return choice
 }
 
 /** The id in a path. @throws BrokerError FIELD_INVALID; SCHEMA_NOT_FOUND for one that no schema can have. */

@@ -4,9 +4,9 @@
  */
 import { BrokerError } from '../../model/errors.ts'
 import type { Principal } from '../../model/principal.ts'
-import type { Broker } from '../../model/requests.ts'
+import type { Broker, ReadRequest } from '../../model/requests.ts'
 import type { PartitionOffsets } from '../../model/topic.ts'
-import { U64_MAX } from './form.ts'
+import { U32_MAX, U64_MAX } from './form.ts'
 import { readTime, readU64 } from './query.ts'
 
 /** The parameters that say it. */
@@ -60,4 +60,9 @@ export async function findStart(
 function offsetOf(start: Exclude<Start, { kind: 'offset' }>, { earliest, latest, found }: PartitionOffsets): number {
   if (start.kind === 'earliest') return earliest
   return start.kind === 'latest' ? latest : (found?.offset ?? latest)
+}
+
+/** An offset, a u64, as a read has it. */
+export function halvesOf(offset: bigint): Pick<ReadRequest, 'offsetHigh' | 'offsetLow'> {
+  return { offsetHigh: Number(offset >> 32n), offsetLow: Number(offset & U32_MAX) }
 }

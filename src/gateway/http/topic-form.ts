@@ -6,9 +6,9 @@ import { BrokerError } from '../../model/errors.ts'
 import { limits } from '../../model/limits.ts'
 import type { CreateTopicRequest } from '../../model/requests.ts'
 import { cleanupPolicies } from '../../model/topic.ts'
-import type { CleanupPolicy, TopicConfigPatch } from '../../model/topic.ts'
+import type { TopicConfigPatch } from '../../model/topic.ts'
 import type { ExactJson } from '../../wire/json/exact-json.ts'
-import { fault, fieldsOf, narrow, requireText, requireWhole, U32_MAX, U64_MAX, type Fields } from './form.ts'
+import { choiceOf, fault, fieldsOf, narrow, requireText, requireWhole, U32_MAX, U64_MAX, type Fields } from './form.ts'
 
 /** u64 or −1; undefined if it is absent or null. */
 function limitOf(fields: Fields, name: string, path: string): number | bigint | undefined {
@@ -42,18 +42,6 @@ function segmentBytesOf(fields: Fields, path: string): number | undefined {
   return Number(value)
 }
 
-const isCleanupPolicy = (value: string): value is CleanupPolicy =>
-  (cleanupPolicies as readonly string[]).includes(value)
-
-function cleanupPolicyOf(fields: Fields, path: string): CleanupPolicy | undefined {
-  const value = fields['cleanup_policy'] ?? null
-  if (value === null) return undefined
-  if (typeof value !== 'string' || !isCleanupPolicy(value)) {
-    throw fault(`${path}cleanup_policy`, `must be one of "${cleanupPolicies.join('", "')}", or null`)
-  }
-  return value
-}
-
 function validateSchemaOf(fields: Fields, path: string): boolean | undefined {
   const value = fields['validate_schema'] ?? null
   if (value === null) return undefined
@@ -64,14 +52,14 @@ function validateSchemaOf(fields: Fields, path: string): boolean | undefined {
 function patchOf(fields: Fields, path: string): TopicConfigPatch {
   const retentionMs = limitOf(fields, 'retention_ms', path)
   const retentionBytes = limitOf(fields, 'retention_bytes', path)
-  const cleanupPolicy = cleanupPolicyOf(fields, path)
+  const cleanupPolicy = choiceOf(fields, 'cleanup_policy', cleanupPolicies, path)
   const segmentBytes = segmentBytesOf(fields, path)
   const tombstoneRetentionMs = tombstoneRetentionOf(fields, path)
   const validateSchema = validateSchemaOf(fields, path)
   return {
     ...(retentionMs === undefined ? {} : { retention_ms: retentionMs }),
     ...(retentionBytes === undefined ? {} : { retention_bytes: retentionBytes }),
-    ...(cleanupPolicy === undefined ? {} : { cleanup_policy: cleanupPolicy }),
+    ...(cleanupPolicy === null ? {} : { cleanup_policy: cleanupPolicy }),
     ...(segmentBytes === undefined ? {} : { segment_bytes: segmentBytes }),
     ...(tombstoneRetentionMs === undefined ? {} : { tombstone_retention_ms: tombstoneRetentionMs }),
     ...(validateSchema === undefined ? {} : { validate_schema: validateSchema })

@@ -1,5 +1,4 @@
 /** What requests to the Confluent-compatible routes hold: checked here, its meaning by the broker. Pure; main thread. */
-import { BrokerError } from '../../../model/errors.ts'
 import {
   compatibilityModes,
   schemaTypes,
@@ -11,7 +10,7 @@ import {
 import { confluentLevels, confluentTypes, levelOf } from '../../../wire/json/confluent-json.ts'
 import type { ExactJson } from '../../../wire/json/exact-json.ts'
 import { fault, fieldsOf, requireText, type Fields } from '../form.ts'
-import { parseQuery, readU64 } from '../query.ts'
+import { parseQuery } from '../query.ts'
 
 /** Fields of a body with a schema. */
 export const schemaFields = ['schema', 'schemaType', 'references', 'metadata', 'ruleSet'] as const
@@ -61,13 +60,6 @@ export function readVersion(text: string): VersionWanted {
   const version = /^\d{1,10}$/.test(text) ? Number(text) : 0
   if (version >= 1 && version <= VERSION_MAX) return version
   throw fault('version', `must be a whole number from 1 to ${VERSION_MAX}, "latest", or -1 for it`)
-}
-
-/** The id in a path. @throws BrokerError FIELD_INVALID; SCHEMA_NOT_FOUND for one that no schema can have. */
-export function readId(text: string): number {
-  const id = readU64(new Map([['id', text]]), 'id') ?? 0n
-  if (id > Number.MAX_SAFE_INTEGER) throw new BrokerError('SCHEMA_NOT_FOUND', { schema: String(id) })
-  return Number(id)
 }
 
 /** A parameter that is true or false; false if it is absent. @throws BrokerError FIELD_INVALID */

@@ -14,7 +14,8 @@ import type { BodySink } from '../engine.ts'
 import type { Exchange } from '../exchange.ts'
 import { withSchemaBody } from '../json-body.ts'
 import { answerInPieces } from '../pieces-answer.ts'
-import { readId, readSchema, readVersion, schemaFields } from './form.ts'
+import { readSchemaId } from '../schema-form.ts'
+import { readSchema, readVersion, schemaFields } from './form.ts'
 
 /** A list without a field around it. */
 function answerList<Item>(exchange: Exchange, items: readonly Item[], write: (item: Item) => string): null {
@@ -31,7 +32,7 @@ function answerVersion(exchange: Exchange, version: SchemaVersion, write: (versi
 const textOf = ({ schema }: SchemaVersion): string => schema
 
 function versionsOfId(exchange: Exchange): readonly SchemaVersion[] {
-  return exchange.services.broker.schemas.versionsOfId(exchange.who, readId(exchange.name))
+  return exchange.services.broker.schemas.versionsOfId(exchange.who, readSchemaId(exchange.name))
 }
 
 function versionOf(exchange: Exchange): SchemaVersion {
@@ -84,13 +85,13 @@ export function showVersionText(exchange: Exchange): null {
 
 /** `GET /confluent/schemas/ids/:id` */
 export function showSchema(exchange: Exchange): null {
-  const schema = exchange.services.broker.schemas.byId(exchange.who, readId(exchange.name))
+  const schema = exchange.services.broker.schemas.byId(exchange.who, readSchemaId(exchange.name))
   return answerVersion(exchange, schema, writeConfluentSchema)
 }
 
 /** `GET /confluent/schemas/ids/:id/schema`: the text alone. */
 export function showSchemaText(exchange: Exchange): null {
-  const schema = exchange.services.broker.schemas.byId(exchange.who, readId(exchange.name))
+  const schema = exchange.services.broker.schemas.byId(exchange.who, readSchemaId(exchange.name))
   return answerVersion(exchange, schema, textOf)
 }
 

@@ -4,9 +4,8 @@
  */
 import { BrokerError } from '../../../model/errors.ts'
 import { limits } from '../../../model/limits.ts'
-import { U64_MAX } from '../form.ts'
+import { U64_DIGITS, U64_MAX } from '../form.ts'
 
-const U64_DIGITS = 20
 /** Of the longest id: a comma behind each number but the last. */
 const CHARACTERS_MAX = limits.streamPartitionsMax * (U64_DIGITS + 1) - 1
 

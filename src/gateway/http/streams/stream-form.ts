@@ -2,9 +2,8 @@
 import { BrokerError } from '../../../model/errors.ts'
 import { limits } from '../../../model/limits.ts'
 import { readFormats } from '../../../model/requests.ts'
-import type { ReadFormat } from '../../../model/requests.ts'
 import type { HttpSettings } from '../exchange.ts'
-import { clamp, readU64 } from '../query.ts'
+import { clamp, readIsBase64, readU64 } from '../query.ts'
 import type { StreamForm } from './stream-hub.ts'
 
 /** Of the answer. */
@@ -12,12 +11,6 @@ export const EVENT_STREAM_TYPE = 'text/event-stream; charset=utf-8'
 
 /** The parameters that say how it reads. */
 export const streamNames = ['encoding', 'max_bytes'] as const
-
-const formats: ReadonlyMap<string, ReadFormat> = new Map([
-  ['utf8', readFormats.framesUtf8],
-  ['utf-8', readFormats.framesUtf8],
-  ['base64', readFormats.framesBase64]
-])
 
 /** Of a partition in an id: the most digits that its next offset has, and a comma. */
 const ID_BYTES = 21
@@ -27,10 +20,7 @@ export function readStreamForm(
   parameters: ReadonlyMap<string, string>,
   { maxFetchBytes, maxFetchRecords }: Pick<HttpSettings, 'maxFetchBytes' | 'maxFetchRecords'>
 ): StreamForm {
-  const format = formats.get(parameters.get('encoding') ?? 'utf8')
-  if (format === undefined) {
-    throw new BrokerError('FIELD_INVALID', { field: 'encoding', problem: 'must be utf8 or base64' })
-  }
+  const format = readIsBase64(parameters) ? readFormats.framesBase64 : readFormats.framesUtf8
   const bytesMax = Math.min(limits.streamReadBytesMax, maxFetchBytes)
   const maxBytes = clamp(readU64(parameters, 'max_bytes') ?? BigInt(bytesMax), 1, bytesMax)
   return { format, maxBytes, maxRecords: maxFetchRecords }

@@ -8,8 +8,8 @@
 import { BrokerError } from '../../../model/errors.ts'
 import { limits } from '../../../model/limits.ts'
 import type { ReadFormat } from '../../../model/requests.ts'
-import { U32_MAX } from '../form.ts'
 import type { ReplyHolding } from '../reply-memory.ts'
+import { halvesOf } from '../start-offset.ts'
 import type { Follower, Lender } from './follower.ts'
 import { Place, type PlaceHost, type StreamServices } from './place.ts'
 
@@ -111,8 +111,16 @@ export class StreamHub implements PlaceHost, Lender {
     const key = `${topicId}/${partition}/${position}/${format}/${maxRecords}/${maxBytes}/${isFromStart}`
     let place = this.#places.get(key)
     if (place === undefined) {
-      const offset = { offsetHigh: Number(position >> 32n), offsetLow: Number(position & U32_MAX) }
-      place = new Place(this, key, { topic, topicId, partition, ...offset, maxRecords, maxBytes, format, isFromStart })
+      place = new Place(this, key, {
+        topic,
+        topicId,
+        partition,
+        ...halvesOf(position),
+        maxRecords,
+        maxBytes,
+        format,
+        isFromStart
+      })
       this.#places.set(key, place)
     }
     follower.place = place
