@@ -7,8 +7,7 @@
  * Invariant: beside what is reserved there is one piece at a time. An answer that fits one piece is written once.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { BrokerError } from '../../model/errors.ts'
-import type { ReplyWatcher } from './engine.ts'
+import { ChargedAnswer } from './charged-answer.ts'
 import { WHOLE_ANSWER_BYTES_MAX } from './engine.ts'
 import type { Exchange } from './exchange.ts'
 
@@ -24,20 +23,20 @@ export interface AnswerParts<Item> {
   readonly closing: string
 }
 
-class PiecesAnswer<Item> implements ReplyWatcher {
+class PiecesAnswer<Item> {
   readonly #exchange: Exchange
   readonly #parts: AnswerParts<Item>
-  #reservedBytes = 0
+  readonly #answer: ChargedAnswer
 
   constructor(exchange: Exchange, parts: AnswerParts<Item>) {
     this.#exchange = exchange
     this.#parts = parts
-    exchange.reply.watcher = this
+    this.#answer = new ChargedAnswer(exchange)
   }
 
   /** @throws BrokerError OVERLOADED, KEY_REVOKED */
   async send(): Promise<void> {
-    const { reply } = this.#exchange
+    const { reply, jsonType } = this.#exchange
     let bytes = 0
     let first: string | null = ''
     for await (const piece of this.#pieces()) {
@@ -45,7 +44,7 @@ class PiecesAnswer<Item> implements ReplyWatcher {
       first = first === '' ? piece : null
     }
     if (reply.isClosed) return
-    this.#begin(bytes)
+    this.#answer.begin(jsonType, bytes, bytes > WHOLE_ANSWER_BYTES_MAX ? bytes : 0)
     if (first !== null) return this.#pass(first)
     for await (const piece of this.#pieces()) this.#pass(piece)
   }
@@ -65,31 +64,8 @@ class PiecesAnswer<Item> implements ReplyWatcher {
     yield text + closing
   }
 
-  #begin(bytes: number): void {
-    const { reply, services, jsonType: contentType } = this.#exchange
-    this.#checkKey()
-    if (bytes > WHOLE_ANSWER_BYTES_MAX) {
-      if (!services.replyBudget.tryReserve(bytes))
-        throw new BrokerError('OVERLOADED', { what: 'the memory for answers', limit: '--reply-memory-bytes' })
-      this.#reservedBytes = bytes
-    }
-    reply.begin({ status: 200, contentType }, bytes)
-  }
-
   #pass(piece: string): void {
-    this.#checkKey()
-    const bytes = Buffer.from(piece)
-    this.#exchange.reply.chunk(bytes, 0, bytes.length)
-  }
-
-  #checkKey(): void {
-    if (this.#exchange.who.isRevoked) throw new BrokerError('KEY_REVOKED')
-  }
-
-  onReplyClosed(): void {
-    const bytes = this.#reservedBytes
-    this.#reservedBytes = 0
-    if (bytes > 0) this.#exchange.services.replyBudget.release(bytes)
+    this.#answer.pass(Buffer.from(piece))
   }
 }
 
