@@ -3,15 +3,19 @@
  * Media types are compared whole and without regard to case. Weights do not rank: `q=0` alone counts, it excludes.
  */
 
+/** What JSON is labelled with. */
+export const JSON_TYPE = 'application/json'
+
 /** What a MessagePack answer is labelled with (registered with IANA). */
 export const MSGPACK_TYPE = 'application/msgpack'
 
 /** The names that were in use before it was registered mean the same. */
 const msgpackTypes: ReadonlySet<string> = new Set([MSGPACK_TYPE, 'application/x-msgpack', 'application/vnd.msgpack'])
-const JSON_TYPE = 'application/json'
 
 /** A Content-Type without its parameters, in lower case. */
 export function mediaTypeOf(contentType: string): string {
+  // What nearly every client sends.
+  if (contentType === JSON_TYPE) return JSON_TYPE
   return (contentType.split(';', 1)[0] ?? '').trim().toLowerCase()
 }
 

@@ -9,12 +9,11 @@ import { BrokerError, errorTable, errorText } from '../../model/errors.ts'
 import type { ErrorCode } from '../../model/errors.ts'
 import { isInternal, logFailure } from '../shared/internal-failures.ts'
 import { newRequestId } from '../shared/request-ids.ts'
+import { JSON_TYPE } from './accept.ts'
 import { CONFLUENT_TYPE, isConfluentPath } from './confluent/face.ts'
 import { confluentRefusal } from './confluent/refusal.ts'
 import type { Headers, Reply, RequestHead } from './engine.ts'
 import type { HttpProbe } from './probe.ts'
-
-export const JSON_TYPE = 'application/json'
 
 const RETRY_AFTER = ['retry-after', '1'] as const
 /** Of every 401 (RFC 9110): the scheme by which a key is sent. */

@@ -31,7 +31,7 @@ import type {
   RequestHandler,
   RequestHead
 } from './engine.ts'
-import { JSON_TYPE } from './failures.ts'
+import { JSON_TYPE } from './accept.ts'
 import { readHead } from './node-head.ts'
 import { NodeOpenAnswer } from './node-open-answer.ts'
 import type { HttpProbe, RequestMeter } from './probe.ts'

@@ -2,6 +2,7 @@
  * Which requests are for the routes that look like Confluent's schema registry, and which media types those speak. The path
  * decides, so that a request without a route, a key or a sound body is answered in that shape too. Pure; main thread.
  */
+import { JSON_TYPE } from '../accept.ts'
 
 /** Before the paths of that API: a client is given it as part of the registry's address. */
 export const CONFLUENT_PREFIX = '/confluent'
@@ -13,7 +14,7 @@ export const CONFLUENT_TYPE = 'application/vnd.schemaregistry.v1+json'
 export const confluentBodyTypes: ReadonlySet<string> = new Set([
   CONFLUENT_TYPE,
   'application/vnd.schemaregistry+json',
-  'application/json'
+  JSON_TYPE
 ])
 
 /** @param path as sent. */

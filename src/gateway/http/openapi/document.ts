@@ -6,7 +6,7 @@
 import { assert } from '../../../base/assert.ts'
 import { operations } from '../../../model/access.ts'
 import { errorTable, type ErrorCode } from '../../../model/errors.ts'
-import { JSON_TYPE } from '../failures.ts'
+import { JSON_TYPE } from '../accept.ts'
 import { CONFLUENT_TYPE, isConfluentPath } from '../confluent/face.ts'
 import { confluentAnswerOf } from '../confluent/refusal.ts'
 import type { Route } from '../route.ts'

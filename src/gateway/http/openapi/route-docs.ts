@@ -3,8 +3,7 @@
  * What holds for all routes, or for all of a kind, is added there: answers without a key, wrong hosts, bodies too large.
  */
 import type { ErrorCode } from '../../../model/errors.ts'
-import { MSGPACK_TYPE } from '../accept.ts'
-import { JSON_TYPE } from '../failures.ts'
+import { JSON_TYPE, MSGPACK_TYPE } from '../accept.ts'
 import type { Schema } from './schema.ts'
 
 /** Themes, in the order in which they are shown. */
