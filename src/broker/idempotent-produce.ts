@@ -12,7 +12,7 @@ import type { ByteBudget } from '../base/byte-budget.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Logger } from '../base/logger.ts'
 import type { ProducerEntry, ProducerTable } from '../control/producer-table.ts'
-import { BrokerError } from '../model/errors.ts'
+import { BrokerError, toBrokerError } from '../model/errors.ts'
 import type { Principal } from '../model/principal.ts'
 import { submitOutcomes, type RecordSource, type SubmitOutcome } from '../model/requests.ts'
 import type { Store } from '../store/store.ts'
@@ -286,7 +286,7 @@ class LaneCall implements AppendCaller {
 
 /** What a request hears that the store failed: none of its records was dispatched. */
 function storeRefusal(cause: unknown): BrokerError {
-  const { code, details } = cause instanceof BrokerError ? cause : new BrokerError('INTERNAL', {}, { cause })
+  const { code, details } = toBrokerError(cause)
   return new BrokerError(code, details, { written: 'no', cause })
 }
 

@@ -349,3 +349,8 @@ export class BrokerError extends Error {
     return errorTable[this.code]
   }
 }
+
+/** What was thrown, as an error: itself, or INTERNAL of which it is the cause. */
+export function toBrokerError(error: unknown): BrokerError {
+  return error instanceof BrokerError ? error : new BrokerError('INTERNAL', {}, { cause: error })
+}

@@ -5,8 +5,8 @@
  * A 500 tells an id and nothing else; what happened stands in the log under that id, at level debug also of all others.
  */
 import type { Logger } from '../../base/logger.ts'
-import { BrokerError, errorTable, errorText } from '../../model/errors.ts'
-import type { ErrorCode } from '../../model/errors.ts'
+import { errorTable, errorText, toBrokerError } from '../../model/errors.ts'
+import type { BrokerError, ErrorCode } from '../../model/errors.ts'
 import { isInternal, logFailure } from '../shared/internal-failures.ts'
 import { newRequestId } from '../shared/request-ids.ts'
 import { JSON_TYPE } from './accept.ts'
@@ -58,7 +58,7 @@ export class Failures {
    * Answers with an error of whatever kind: a BrokerError by its table, anything else as a bug.
    */
   answer(head: RequestHead, reply: Reply, error: unknown, { mustClose = false, report }: RefusalOptions = {}): void {
-    const refusal = error instanceof BrokerError ? error : new BrokerError('INTERNAL', {}, { cause: error })
+    const refusal = toBrokerError(error)
     const { method, path } = head
     const known = refusal.details['id']
     const requestId = refusal.code === 'INTERNAL' && typeof known === 'string' ? known : newRequestId()

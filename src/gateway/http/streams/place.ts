@@ -10,7 +10,7 @@
  * It must never call a stream that is closed, and no failure of one stream may keep the text from the others.
  */
 import { assert } from '../../../base/assert.ts'
-import { BrokerError } from '../../../model/errors.ts'
+import { BrokerError, toBrokerError } from '../../../model/errors.ts'
 import type { Principal } from '../../../model/principal.ts'
 import { submitOutcomes } from '../../../model/requests.ts'
 import type { Broker, ReadCaller, ReadRequest, Watch, WatchCaller } from '../../../model/requests.ts'
@@ -123,7 +123,7 @@ export class Place implements ReadCaller, ReadWaiter, Lender {
       try {
         this.#begin()
       } catch (error) {
-        this.onReadFailed(error instanceof BrokerError ? error : new BrokerError('INTERNAL', {}, { cause: error }))
+        this.onReadFailed(toBrokerError(error))
       }
     })
   }
@@ -260,7 +260,7 @@ export class Place implements ReadCaller, ReadWaiter, Lender {
       follower.isFromStart = false
       this.#release(follower, delivery.outcome)
     } catch (error) {
-      stream.end(error instanceof BrokerError ? error : new BrokerError('INTERNAL', {}, { cause: error }))
+      stream.end(toBrokerError(error))
     }
   }
 
