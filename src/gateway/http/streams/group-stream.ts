@@ -3,7 +3,7 @@
  * at the time. Main thread. It begins each partition where the group is when the member gets it, and commits nothing:
  * what it has sent is nowhere but with the client. While the client takes its events the member counts as seen.
  */
-import { BrokerError } from '../../../model/errors.ts'
+import { BrokerError, toBrokerError } from '../../../model/errors.ts'
 import type { Assignment, JoinAnswer, TopicPartition } from '../../../model/groups.ts'
 import { assignmentEvent, FILLER, type EventShape } from '../../../wire/json/event-text.ts'
 import { writeAssignment } from '../../../wire/json/groups-json.ts'
@@ -100,7 +100,7 @@ class GroupSource implements StreamSource {
     try {
       step()
     } catch (error) {
-      this.stream.end(error instanceof BrokerError ? error : new BrokerError('INTERNAL', {}, { cause: error }))
+      this.stream.end(toBrokerError(error))
     }
   }
 }
@@ -134,10 +134,7 @@ export function streamGroup(exchange: Exchange): null {
   const form = readStreamForm(parameters, services.settings)
   const answer = assignmentOf(exchange, memberId)
   const places = placesOf(answer.assignment)
-  for (const place of places) {
-    const refusal = services.broker.refusalOfRead(who, place)
-    if (refusal !== null && refusal.code !== 'RATE_LIMITED') throw refusal
-  }
+  for (const place of places) services.streams.checkReader(who, place)
   services.streams.checkRoom(places.length)
   if (head.method === 'HEAD') reply.open(STREAM_HEAD, FILLER)
   else new GroupSource(exchange, form, memberId).open(answer)

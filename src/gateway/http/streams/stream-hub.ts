@@ -7,7 +7,8 @@
  */
 import { BrokerError } from '../../../model/errors.ts'
 import { limits } from '../../../model/limits.ts'
-import type { ReadFormat } from '../../../model/requests.ts'
+import type { Principal } from '../../../model/principal.ts'
+import type { ReadFormat, ReadRequest } from '../../../model/requests.ts'
 import type { ReplyHolding } from '../reply-memory.ts'
 import { halvesOf } from '../start-offset.ts'
 import type { Follower, Lender } from './follower.ts'
@@ -62,6 +63,12 @@ export class StreamHub implements PlaceHost, Lender {
   /** Places where somebody waits: for tests and metrics. */
   get placeCount(): number {
     return this.#places.size
+  }
+
+  /** Whether a stream may read that partition: one over its quota waits until it may. @throws BrokerError as of refusalOfRead */
+  checkReader(who: Principal, place: Pick<ReadRequest, 'topic' | 'partition'>): void {
+    const refusal = this.services.broker.refusalOfRead(who, place)
+    if (refusal !== null && refusal.code !== 'RATE_LIMITED') throw refusal
   }
 
   /** Whether one more stream, of so many partitions, may open. @throws BrokerError OVERLOADED, STOPPING */

@@ -73,9 +73,7 @@ export function streamTopic(exchange: Exchange): null {
   const { broker } = services
   const count = partition === null ? broker.partitionCountOf(who, name) : 1
   checkPartitionCount(count, 'partition', `is missing, and the topic has ${count}, more than one stream takes`)
-  const refusal = broker.refusalOfRead(who, { topic: name, partition: partition ?? 0 })
-  // A stream over its quota waits until it may read: that is no reason to refuse it.
-  if (refusal !== null && refusal.code !== 'RATE_LIMITED') throw refusal
+  services.streams.checkReader(who, { topic: name, partition: partition ?? 0 })
   services.streams.checkRoom(count)
   const asked = { form, topicId: broker.topicIdOf(who, name), partition, start, cursor }
   positionsOf(exchange, asked, count).then(
