@@ -20,6 +20,9 @@ import { findStart, halvesOf, readStart, startNames } from './start-offset.ts'
 /** Parameters of every read, wherever it begins. */
 export const readNames = ['partition', 'max_records', 'max_bytes', 'encoding', ...waitNames] as const
 
+const consumeNames = [...readNames, ...startNames]
+const groupReadNames = [...readNames, 'topic']
+
 /** A read whose beginning is not known yet. */
 interface ReadForm extends Omit<ReadRequest, 'offsetHigh' | 'offsetLow' | 'isFromStart'> {
   /** null: it is made at once. */
@@ -104,10 +107,12 @@ class ConsumeExchange implements ReadCaller, ReplyWatcher, ReadWaiter {
   /** @returns false if the ring is full. @throws BrokerError */
   #submit(): boolean {
     const { services, who } = this.#exchange
-    const maxBytes = Math.min(this.#read.maxBytes, this.#holding.readBytesMax)
-    if (services.broker.submitRead(who, { ...this.#read, maxBytes }, this) === submitOutcomes.full) return false
+    const maxBytes = this.#holding.readBytesMax
+    const isShortened = maxBytes < this.#read.maxBytes
+    const read = isShortened ? { ...this.#read, maxBytes } : this.#read
+    if (services.broker.submitRead(who, read, this) === submitOutcomes.full) return false
     this.#isWithBroker = true
-    if (maxBytes < this.#read.maxBytes) services.probe.readsShortened++
+    if (isShortened) services.probe.readsShortened++
     services.scheduleTurn()
     return true
   }
@@ -160,7 +165,7 @@ class ConsumeExchange implements ReadCaller, ReplyWatcher, ReadWaiter {
 
 /** The route `GET /topics/:name/consume`. */
 export function consume(exchange: Exchange): null {
-  const parameters = parseQuery(exchange.head.query, [...readNames, ...startNames])
+  const parameters = parseQuery(exchange.head.query, consumeNames)
   const form = readFormOf(exchange, parameters, exchange.name)
   const start = readStart(parameters)
   if (start === null) throw new BrokerError('FIELD_INVALID', { field: 'offset', problem: 'is missing' })
@@ -180,7 +185,7 @@ export function consume(exchange: Exchange): null {
 
 /** The query of a read that names its topic and begins where a group is. @throws BrokerError FIELD_INVALID */
 export function readGroupRead(exchange: Exchange): ReadForm {
-  const parameters = parseQuery(exchange.head.query, [...readNames, 'topic'])
+  const parameters = parseQuery(exchange.head.query, groupReadNames)
   const topic = parameters.get('topic')
   if (topic === undefined) throw new BrokerError('FIELD_INVALID', { field: 'topic', problem: 'is missing' })
   return readFormOf(exchange, parameters, topic)
@@ -193,14 +198,13 @@ export function readGroupRead(exchange: Exchange): ReadForm {
 export function enterRead(exchange: Exchange, { wait, ...form }: ReadForm, offset: bigint | null): void {
   const { services, who, reply } = exchange
   const read = { ...form, ...halvesOf(offset ?? 0n), ...(offset === null ? { isFromStart: true } : {}) }
-  const enter = (): void => services.readLine.enter(new ConsumeExchange(exchange, read))
-  if (wait === null) return enter()
+  if (wait === null) return services.readLine.enter(new ConsumeExchange(exchange, read))
   services.readWaits.begin({
     who,
     reply,
     read,
     wait,
-    go: () => exchange.guard(enter),
+    go: () => exchange.guard(() => services.readLine.enter(new ConsumeExchange(exchange, read))),
     refuse: error => exchange.refuse(error)
   })
 }

@@ -59,7 +59,8 @@ class UwsReply implements Reply, WatchedReply {
   /** Set by begin(), cleared when it is written, so that head and first bytes leave together. */
   #unwrittenHead: ReplyHead | null = null
   #totalBytes = 0
-  readonly #pace = new AnswerPace()
+  /** null: the socket took at once whatever there was. */
+  #pace: AnswerPace | null = null
   /** Copies of what the socket did not take, in order. Bounded by the reply budget. */
   readonly #pending: Buffer[] = []
   #pendingBytes = 0
@@ -130,6 +131,7 @@ class UwsReply implements Reply, WatchedReply {
       takenBytes = this.#push(response, bytes.subarray(start, end))
       if (takenBytes === end - start) return
       this.#keep(bytes, start + takenBytes, end)
+      this.#pace ??= new AnswerPace()
       this.#pace.begin(this.#engine.clock.monotonicMs(), this.#pendingBytes)
       response.onWritable(() => this.#drain())
     })
@@ -162,11 +164,11 @@ class UwsReply implements Reply, WatchedReply {
       if (isWhole) this.#pending.shift()
       else this.#pending[0] = bytes.subarray(takenBytes)
       this.#pendingBytes -= takenBytes
-      if (takenBytes > 0) this.#pace.took(this.#engine.clock.monotonicMs(), takenBytes)
+      if (takenBytes > 0) this.#pace?.took(this.#engine.clock.monotonicMs(), takenBytes)
       this.holding?.take(takenBytes)
       if (!isWhole) return false
     }
-    this.#pace.end()
+    this.#pace?.end()
     return true
   }
 
@@ -204,7 +206,7 @@ class UwsReply implements Reply, WatchedReply {
 
   lookAtPace(look: PaceLook): Lateness | null {
     if (this.#open !== null) return this.#open.pace.look(look, this.holding?.isShort === true)
-    return this.#pace.look(look, this.holding?.isShort === true, this.#pendingBytes)
+    return this.#pace?.look(look, this.holding?.isShort === true, this.#pendingBytes) ?? null
   }
 
   abort(): void {
