@@ -270,10 +270,11 @@ export class ReadQueue {
   }
 }
 
-const knownFormats = Object.values(readFormats)
+/** By its number. */
+const formats = new Map<number, ReadFormat>(Object.values(readFormats).map(format => [format, format]))
 
 function formatOf(byte: number | undefined): ReadFormat {
-  const format = knownFormats.find(known => known === byte)
+  const format = formats.get(byte ?? -1)
   assert(format !== undefined, 'a read names a format that there is')
   return format
 }

@@ -17,24 +17,29 @@ export type ProduceField = (typeof produceFields)[keyof typeof produceFields]
 /** The longest name: what is longer is another field. */
 export const FIELD_NAME_BYTES_MAX = 11
 
-const names: readonly (readonly [Buffer, ProduceField])[] = [
-  [Buffer.from('key'), produceFields.key],
-  [Buffer.from('value'), produceFields.value],
-  [Buffer.from('partition'), produceFields.partition],
-  [Buffer.from('sequence'), produceFields.sequence],
-  [Buffer.from('headers'), produceFields.headers],
-  [Buffer.from('records'), produceFields.records],
-  [Buffer.from('producer_id'), produceFields.producerId],
-  [Buffer.from('encoding'), produceFields.encoding]
+interface FieldName {
+  readonly text: Buffer
+  readonly field: ProduceField
+}
+
+const names: readonly FieldName[] = [
+  { text: Buffer.from('key'), field: produceFields.key },
+  { text: Buffer.from('value'), field: produceFields.value },
+  { text: Buffer.from('partition'), field: produceFields.partition },
+  { text: Buffer.from('sequence'), field: produceFields.sequence },
+  { text: Buffer.from('headers'), field: produceFields.headers },
+  { text: Buffer.from('records'), field: produceFields.records },
+  { text: Buffer.from('producer_id'), field: produceFields.producerId },
+  { text: Buffer.from('encoding'), field: produceFields.encoding }
 ]
 
 /** The field whose name is bytes[start, start + length). */
 export function fieldNamed(bytes: Buffer, start: number, length: number): ProduceField {
   for (let n = 0; n < names.length; n++) {
-    const [name, field] = names[n] as readonly [Buffer, ProduceField]
-    if (name.length !== length) continue
+    const { text, field } = names[n] as FieldName
+    if (text.length !== length) continue
     let i = 0
-    while (i < length && bytes[start + i] === name[i]) i++
+    while (i < length && bytes[start + i] === text[i]) i++
     if (i === length) return field
   }
   return produceFields.other
