@@ -41,7 +41,7 @@ export interface MinimalRecord {
 }
 
 /** Hears once that the records are on the disk, or why that is unknown. */
-export type Appended = (error: Error | null) => void
+type Appended = (error: Error | null) => void
 
 /** Whether an append was taken: `busy` passes, `full` and `broken` remain. */
 export type AppendAnswer = 'taken' | 'busy' | 'full' | 'broken'

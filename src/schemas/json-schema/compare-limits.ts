@@ -9,7 +9,7 @@ import type { JsonObject } from './json.ts'
 import { isMultiple } from './multiple.ts'
 
 /** Of one keyword that says the most, or the least, of something. */
-export function limitDifferences(
+function limitDifferences(
   keyword: string,
   side: 'most' | 'least',
   before: number | null,
@@ -23,7 +23,7 @@ export function limitDifferences(
 }
 
 /** The number under that keyword; null: there is none. */
-export function numberAt(keywords: JsonObject, keyword: string): number | null {
+function numberAt(keywords: JsonObject, keyword: string): number | null {
   const value = own(keywords, keyword)
   return typeof value === 'number' ? value : null
 }

@@ -26,7 +26,7 @@ export interface ParsedSchema {
 }
 
 /** The text is no JSON Schema that we can use; `message` says what is wrong with it and where. */
-export class JsonSchemaError extends Error {
+class JsonSchemaError extends Error {
   override readonly name = 'JsonSchemaError'
 }
 

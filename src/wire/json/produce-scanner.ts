@@ -26,8 +26,6 @@ import { EXACT_DIGITS, JsonCursor, jsonKinds } from './json-cursor.ts'
 import type { JsonKind } from './json-cursor.ts'
 import { decodeJsonString, jsonText } from './json-string.ts'
 
-export { scanOutcomes, type ScanOutcome } from '../produce/record-rows.ts'
-
 const TWO_32 = 0x1_0000_0000
 /** Digits of 2^63: what is longer is out of range without a look at its value. */
 const I64_DIGITS = 19

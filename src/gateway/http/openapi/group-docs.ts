@@ -6,7 +6,7 @@ import { choice, fields, list, noun, orNull, text, time, u32, u64, whole } from 
 import { lookErrors } from './topic-docs.ts'
 
 /** The name in a path of a group. */
-export const groupPath = {
+const groupPath = {
   group: { about: 'Name of the group.', schema: noun('TopicName') }
 } as const satisfies Parameters
 

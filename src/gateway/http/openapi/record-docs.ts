@@ -16,7 +16,7 @@ import { choice, fields, list, noun, orNull, text, time, u32, u64 } from './sche
 import { lookErrors, topicPath } from './topic-docs.ts'
 
 /** The partition that is read. */
-export const partitionQuery = { about: 'Numbered from 0.', schema: u32() } as const satisfies Parameter
+const partitionQuery = { about: 'Numbered from 0.', schema: u32() } as const satisfies Parameter
 
 const brought = 'What is out of range is brought to the nearest value that is allowed.'
 
@@ -44,7 +44,7 @@ export const readQuery = {
 } as const satisfies Readonly<Record<(typeof readNames)[number], Parameter>>
 
 /** Where a read begins. */
-export const startQuery = {
+const startQuery = {
   offset: {
     about: 'Where to begin. Either it or timestamp_ms is asked for.',
     schema: { oneOf: [u64(), choice(['earliest', 'latest'])] }
