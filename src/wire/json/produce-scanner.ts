@@ -5,7 +5,8 @@
  * integers in a table that is kept between requests. The result is a RecordSource that writes records straight into a ring.
  *
  * It accepts exactly what JSON.parse followed by a type check accepts (any order, unknown fields, the last of equal
- * names wins). Faults of syntax come before faults of type, and of these the first record's first field is named. What is no base64 counts behind the wrong types of its own record.
+ * names wins). Faults of syntax come before faults of type, and of these the first record's first field is named. What is
+ * no base64 counts behind the wrong types of its own record.
  */
 import { isUtf8 } from 'node:buffer'
 import { FIELD_NAME_BYTES_MAX, fieldNamed, produceFields, type ProduceField } from '../produce/fields.ts'
