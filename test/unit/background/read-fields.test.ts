@@ -14,7 +14,8 @@ const found = (value: unknown): unknown => ({ value, problem: null })
 describe('the fields that are wanted of a body', () => {
   test('come as they are where they are texts, null or of a wrong kind, and without what is in them', () => {
     assert.deepEqual(read('{"a":"é\\n","b":null,"c":"x"}'), found({ a: 'é\n', b: null }))
-    assert.deepEqual(read('{"a":{"x":[1]},"b":[1,2]}'), found({ a: {}, b: [] }))
+    assert.deepEqual(read('{"a":{"x":[1]},"b":[1,2]}'), found({ a: {}, b: [null] }))
+    assert.deepEqual(read('{"a":[],"b":[[]]}'), found({ a: [], b: [null] }))
     assert.deepEqual(read('{"a":true,"b":2.5,"a":"last"}'), found({ a: 'last', b: 2.5 }))
     assert.deepEqual(read('{"c":1}'), found({}))
     assert.deepEqual(read('{"c":1}', ['toString', '__proto__']), found({}))
@@ -23,7 +24,7 @@ describe('the fields that are wanted of a body', () => {
   test('are none where the body is no object, of which the kind is told', () => {
     assert.deepEqual(
       ['[1,{}]', '"x"', 'null', '5'].map(text => read(text)),
-      [found([]), found('x'), found(null), found(5)]
+      [found([null]), found('x'), found(null), found(5)]
     )
   })
 
