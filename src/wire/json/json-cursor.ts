@@ -15,6 +15,9 @@ export type JsonKind = (typeof jsonKinds)[keyof typeof jsonKinds]
 /** More digits than this are not summed exactly in a double; whoever needs them reads the text again. */
 export const EXACT_DIGITS = 15
 
+/** A string that goes on behind so many bytes is worth a call of the system's search. */
+const SHORT_STRING_BYTES = 64
+
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
 const COMMA = 0x2c
@@ -77,6 +80,8 @@ export class JsonCursor {
   numberIsInteger = false
 
   #view: DataView = EMPTY_VIEW
+  /** The next backslash from where one was looked for last; `end` if there is none; −1: not looked for. */
+  #backslash = -1
   readonly #containers = new Uint8Array(limits.jsonDepthMax + 1)
 
   open(bytes: Buffer, start: number, end: number): void {
@@ -84,6 +89,7 @@ export class JsonCursor {
     this.at = start
     this.end = end
     this.problem = ''
+    this.#backslash = -1
     this.#view = new DataView(bytes.buffer, bytes.byteOffset, end)
   }
 
@@ -130,7 +136,7 @@ export class JsonCursor {
 
   /**
    * Consumes the string whose opening quote is at the cursor.
-   * Four bytes at a time while none is a quote, a backslash or below 0x20: a byte b has such a value v exactly if
+   * Its beginning four bytes at a time while none is a quote, a backslash or below 0x20: a byte b has such a value v exactly if
    * (b ^ v) − 1 borrows into the top bit; a borrow can mislead only above a byte that is a hit itself.
    */
   scanString(): boolean {
@@ -139,8 +145,9 @@ export class JsonCursor {
     let at = this.at + 1
     const start = at
     let saved = 0
+    let nearEnd = Math.min(end, start + SHORT_STRING_BYTES)
     for (;;) {
-      while (at + 4 <= end) {
+      while (at + 4 <= nearEnd) {
         const word = view.getInt32(at, true)
         const quote = word ^ 0x22222222
         const slash = word ^ 0x5c5c5c5c
@@ -148,6 +155,8 @@ export class JsonCursor {
         if ((hits & 0x80808080) !== 0) break
         at += 4
       }
+      if (at + 4 > nearEnd && nearEnd < end) at = this.#skipPlain(at)
+      nearEnd = end
       while (at < end) {
         const byte = bytes[at] as number
         if (byte === QUOTE || byte === BACKSLASH || byte < 0x20) break
@@ -169,6 +178,33 @@ export class JsonCursor {
     this.stringHasEscape = saved > 0
     this.at = at + 1
     return true
+  }
+
+  /**
+   * Within a long string: where quote and backslash stand is asked of the system's search, which looks at 32 bytes at once;
+   * only control characters are looked for here. Each byte is searched once: what was found of a backslash stays known.
+   * @returns a position up to which no byte is special; up to 15 bytes, or what is special, follow.
+   */
+  #skipPlain(from: number): number {
+    const { bytes, end } = this
+    const quote = bytes.indexOf(QUOTE, from)
+    if (this.#backslash < from) {
+      const found = bytes.indexOf(BACKSLASH, from)
+      this.#backslash = found < 0 ? end : found
+    }
+    const stop = Math.min(this.#backslash, quote < 0 ? end : quote, end)
+    const view = this.#view
+    let at = from
+    while (at + 16 <= stop) {
+      const a = view.getInt32(at, true)
+      const b = view.getInt32(at + 4, true)
+      const c = view.getInt32(at + 8, true)
+      const d = view.getInt32(at + 12, true)
+      const hits = ((a - 0x20202020) & ~a) | ((b - 0x20202020) & ~b) | ((c - 0x20202020) & ~c) | ((d - 0x20202020) & ~d)
+      if ((hits & 0x80808080) !== 0) break
+      at += 16
+    }
+    return at
   }
 
   /** Consumes one escape, or two that are a surrogate pair. @returns how much longer than its meaning it is, or −1. */
