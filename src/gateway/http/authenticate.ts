@@ -13,7 +13,7 @@ import { BrokerError } from '../../model/errors.ts'
 import type { KeyUseCases } from '../../model/keys.ts'
 import { anonymous, type Principal } from '../../model/principal.ts'
 import { isConfluentPath } from './confluent/face.ts'
-import type { RequestHead } from './engine.ts'
+import type { RequestHead } from './engines/engine.ts'
 
 /** As it stands, with one space. */
 const SCHEME = 'Bearer '

@@ -10,7 +10,7 @@ import type { Clock } from '../../base/clock.ts'
 import { BrokerError } from '../../model/errors.ts'
 import { limits } from '../../model/limits.ts'
 import { isMemoryShort } from '../shared/memory-short.ts'
-import type { BodySink, Reply, RequestHead } from './engine.ts'
+import type { BodySink, Reply, RequestHead } from './engines/engine.ts'
 import type { Failures } from './failures.ts'
 import type { HttpProbe } from './probe.ts'
 

@@ -9,7 +9,7 @@ import { copyBytes } from '../../base/copy.ts'
 import type { ByteBudget } from '../../base/byte-budget.ts'
 import { BrokerError } from '../../model/errors.ts'
 import { limits } from '../../model/limits.ts'
-import type { BodySink } from './engine.ts'
+import type { BodySink } from './engines/engine.ts'
 
 /** The most that a body may have, and what sets that. */
 export interface BodyLimit {

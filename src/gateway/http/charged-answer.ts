@@ -4,7 +4,7 @@
  * it goes to a key that is revoked.
  */
 import { BrokerError } from '../../model/errors.ts'
-import type { ReplyWatcher } from './engine.ts'
+import type { ReplyWatcher } from './engines/engine.ts'
 import type { Exchange } from './exchange.ts'
 
 export class ChargedAnswer implements ReplyWatcher {

@@ -12,7 +12,7 @@ import { newRequestId } from '../shared/request-ids.ts'
 import { JSON_TYPE } from './accept.ts'
 import { CONFLUENT_TYPE, isConfluentPath } from './confluent/face.ts'
 import { confluentRefusal } from './confluent/refusal.ts'
-import type { Headers, Reply, RequestHead } from './engine.ts'
+import type { Headers, Reply, RequestHead } from './engines/engine.ts'
 import type { HttpProbe } from './probe.ts'
 
 const RETRY_AFTER = ['retry-after', '1'] as const

@@ -9,8 +9,8 @@ import {
   writeOffsets,
   writeOffsetsReset
 } from '../../wire/json/groups-json.ts'
-import { enterRead, readGroupRead } from './consume-exchange.ts'
-import type { BodySink } from './engine.ts'
+import { enterRead, readGroupRead } from './reads/consume-exchange.ts'
+import type { BodySink } from './engines/engine.ts'
 import type { Exchange } from './exchange.ts'
 import { readCommit, readHeartbeat, readJoin, readLeave, readReset, readResetTopic } from './group-form.ts'
 import { withJsonBody } from './json-body.ts'

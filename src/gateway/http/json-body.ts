@@ -8,7 +8,7 @@ import { parseExactJson } from '../../wire/json/exact-json.ts'
 import type { ExactJson, ParsedJson } from '../../wire/json/exact-json.ts'
 import { Body, bodyLimitOf, overloaded, topicBodyLimitOf } from './body.ts'
 import type { BodyConsumer, BodyLimit } from './body.ts'
-import type { BodySink, ReplyWatcher } from './engine.ts'
+import type { BodySink, ReplyWatcher } from './engines/engine.ts'
 import type { Exchange } from './exchange.ts'
 
 class JsonBody implements BodyConsumer, ReplyWatcher {

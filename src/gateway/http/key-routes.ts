@@ -1,6 +1,6 @@
 /** The routes of API keys. Main thread. */
 import { writeCreatedKey, writeKeys } from '../../wire/json/keys-json.ts'
-import type { BodySink } from './engine.ts'
+import type { BodySink } from './engines/engine.ts'
 import type { Exchange } from './exchange.ts'
 import { withJsonBody } from './json-body.ts'
 import { readCreateKey } from './key-form.ts'

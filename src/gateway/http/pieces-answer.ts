@@ -8,7 +8,7 @@
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { ChargedAnswer } from './charged-answer.ts'
-import { WHOLE_ANSWER_BYTES_MAX } from './engine.ts'
+import { WHOLE_ANSWER_BYTES_MAX } from './engines/engine.ts'
 import type { Exchange } from './exchange.ts'
 
 /** Bytes of text between two turns of the event loop: some half a millisecond. */

@@ -5,7 +5,7 @@
 import type { Clock } from '../../base/clock.ts'
 import type { Histogram } from '../../base/histogram.ts'
 import { latencyHistogram } from '../shared/latency-meter.ts'
-import type { Lateness } from './answer-pace.ts'
+import type { Lateness } from './engines/answer-pace.ts'
 
 /** The route of a request, as far as it is told. */
 export interface RouteName {

@@ -1,6 +1,6 @@
 /** What a row of the table of routes has. Pure; main thread. */
 import { operations, type Operation } from '../../model/access.ts'
-import type { BodySink } from './engine.ts'
+import type { BodySink } from './engines/engine.ts'
 import type { Exchange } from './exchange.ts'
 import type { DocsOf, RouteDocs } from './openapi/route-docs.ts'
 

@@ -9,7 +9,7 @@ import {
   runRetention,
   tieredSegments
 } from './admin-routes.ts'
-import { consume } from './consume-exchange.ts'
+import { consume } from './reads/consume-exchange.ts'
 import { confluentRoutes } from './confluent/table.ts'
 import {
   commitOffset,
@@ -35,7 +35,7 @@ import { healthDocs } from './openapi/health-docs.ts'
 import { recordDocs } from './openapi/record-docs.ts'
 import { schemaDocs } from './openapi/schema-docs.ts'
 import { topicDocs } from './openapi/topic-docs.ts'
-import { produce } from './produce-exchange.ts'
+import { produce } from './produce/produce-exchange.ts'
 import { route, type Route } from './route.ts'
 import { streamGroup } from './streams/group-stream.ts'
 import { streamTopic } from './streams/topic-stream.ts'
@@ -50,7 +50,7 @@ import {
   subjectCompatibility,
   subjectVersion,
   subjectVersions
-} from './schema-routes.ts'
+} from './schemas/schema-routes.ts'
 import {
   changeTopicConfig,
   createTopic,

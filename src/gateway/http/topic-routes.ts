@@ -1,7 +1,7 @@
 /** The topic routes other than produce and consume, and the health routes. Main thread. */
 import { BrokerError } from '../../model/errors.ts'
 import { writeTopicConfig, writeTopicDescription } from '../../wire/json/topic-json.ts'
-import type { BodySink } from './engine.ts'
+import type { BodySink } from './engines/engine.ts'
 import type { Exchange } from './exchange.ts'
 import { withJsonBody } from './json-body.ts'
 import { readConfigPatch, readCreateTopic, readDeleteRecords } from './topic-form.ts'

@@ -10,11 +10,11 @@ import {
   writeConfluentVersion
 } from '../../../wire/json/confluent-json.ts'
 import { writeSchemaId } from '../../../wire/json/schemas-json.ts'
-import type { BodySink } from '../engine.ts'
+import type { BodySink } from '../engines/engine.ts'
 import type { Exchange } from '../exchange.ts'
 import { withSchemaBody } from '../json-body.ts'
 import { answerInPieces } from '../pieces-answer.ts'
-import { readSchemaId } from '../schema-form.ts'
+import { readSchemaId } from '../schemas/schema-form.ts'
 import { readSchema, readVersion, schemaFields } from './form.ts'
 
 /** A list without a field around it. */

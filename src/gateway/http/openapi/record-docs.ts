@@ -1,8 +1,8 @@
 /** What the documentation says of producing, consuming and looking for offsets. Pure data. */
 import { limits } from '../../../model/limits.ts'
-import type { readNames } from '../consume-exchange.ts'
+import type { readNames } from '../reads/consume-exchange.ts'
 import type { offsetNames } from '../offset-routes.ts'
-import type { startNames } from '../start-offset.ts'
+import type { startNames } from '../reads/start-offset.ts'
 import { EVENT_STREAM_TYPE, type streamNames } from '../streams/stream-form.ts'
 import {
   json,

@@ -3,7 +3,7 @@ import type { Principal } from '../../../model/principal.ts'
 import type { EventShape } from '../../../wire/json/event-text.ts'
 import type { TopicId } from '../../../model/ids.ts'
 import type { BrokerError } from '../../../model/errors.ts'
-import type { ReplyHolding } from '../reply-memory.ts'
+import type { ReplyHolding } from '../reads/reply-memory.ts'
 
 /** What a place asks of the stream that a follower is of. */
 export interface FollowingStream {

@@ -17,8 +17,8 @@ import type { Broker, ReadCaller, ReadRequest, Watch, WatchCaller } from '../../
 import { writeEvents } from '../../../wire/json/event-text.ts'
 import { FramesGather, RecordFrames } from '../../../wire/json/record-frames.ts'
 import type { HttpProbe } from '../probe.ts'
-import type { ReadAttempt, ReadLine, ReadWaiter } from '../read-line.ts'
-import type { ReplyHolding, ReplyMemory, ReplyParty } from '../reply-memory.ts'
+import type { ReadAttempt, ReadLine, ReadWaiter } from '../reads/read-line.ts'
+import type { ReplyHolding, ReplyMemory, ReplyParty } from '../reads/reply-memory.ts'
 import type { Follower, Lender, ReadOutcome } from './follower.ts'
 
 /** Followers that get their text before others get their turn: some milliseconds. */

@@ -7,10 +7,10 @@ import {
   type AnswerHolding,
   type Reply,
   type ReplyWatcher
-} from '../../../../../src/gateway/http/engine.ts'
+} from '../../../../../src/gateway/http/engines/engine.ts'
 import { HttpProbe } from '../../../../../src/gateway/http/probe.ts'
-import { ReadLine } from '../../../../../src/gateway/http/read-line.ts'
-import { ReplyMemory } from '../../../../../src/gateway/http/reply-memory.ts'
+import { ReadLine } from '../../../../../src/gateway/http/reads/read-line.ts'
+import { ReplyMemory } from '../../../../../src/gateway/http/reads/reply-memory.ts'
 import { Follower } from '../../../../../src/gateway/http/streams/follower.ts'
 import { StreamHub, type StreamForm, type StreamTimes } from '../../../../../src/gateway/http/streams/stream-hub.ts'
 import { Stream } from '../../../../../src/gateway/http/streams/stream.ts'
