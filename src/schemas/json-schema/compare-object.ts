@@ -21,6 +21,7 @@ import { remainderDifferences } from './compare-remainder.ts'
 import type { Comparing } from './comparing.ts'
 import { isJsonObject, own } from './json.ts'
 import type { Json, JsonObject } from './json.ts'
+import { patternOf } from './pattern.ts'
 import type { ShapedSchema } from './shapes.ts'
 
 const sizes = [
@@ -115,7 +116,7 @@ function coverOf(keywords: JsonObject, name: string): Json | undefined {
 /** A pattern over a schema that takes anything is never compiled for values, so it may be none. */
 function matches(pattern: string, name: string): boolean {
   try {
-    return new RegExp(pattern, 'u').test(name)
+    return patternOf(pattern).test(name)
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error
     throw new ComparisonLimitError(`a name in patternProperties is no pattern: ${error.message}`)

@@ -15,6 +15,7 @@ import type { Draft } from './draft.ts'
 import { isDeeperThan, isJsonObject } from './json.ts'
 import type { Json } from './json.ts'
 import { replaceKeywords } from './keywords.ts'
+import { patternOf } from './pattern.ts'
 import { ShapedSchema } from './shapes.ts'
 
 /** A schema of that text, in the words of draft-06 or later. */
@@ -131,8 +132,8 @@ function ajvFor({ draft, characters }: ParsedSchema): Ajv {
 }
 
 /** V8 compiles a pattern when it is first used, and only then finds it too large, or nested too deeply for its stack. */
-function compiledPattern(pattern: string, flags: string): RegExp {
-  const made = new RegExp(pattern, flags)
+function compiledPattern(pattern: string): RegExp {
+  const made = patternOf(pattern)
   // Once for each width of characters.
   for (const text of ['', '\u0100']) made.test(text)
   return made

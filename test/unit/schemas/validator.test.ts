@@ -42,6 +42,20 @@ describe('JSON Schema', () => {
     }
   })
 
+  test('a pattern is read with the flag u, and without where that flag forbids it', () => {
+    const rows: readonly (readonly [string, string, boolean])[] = [
+      ['^\\p{Lu}$', '"Ä"', true],
+      ['^.$', '"𝒳"', true],
+      ['^[\\w-.]+$', '"a-b.c"', true],
+      ['^[\\w-.]+$', '"a b"', false],
+      ['^a\\-b$', '"a-b"', true]
+    ]
+    for (const [pattern, value, isMatch] of rows) {
+      const problem = validatorOf('json_schema', { pattern })(Buffer.from(value))
+      assert.equal(problem === null, isMatch, `${pattern} of ${value}: ${problem}`)
+    }
+  })
+
   test('a property that every object of JavaScript has by itself is there only if the value has it', () => {
     const named = validatorOf('json_schema', {
       properties: { constructor: { type: 'number' } },
