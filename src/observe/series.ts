@@ -94,8 +94,16 @@ export const processSeries = {
     'Streams cut while reply memory was short: their client did not take its events.'
   ),
   millrace_request_duration_seconds: spec('histogram', ['protocol', 'route'], 'From a request to its answer.'),
-  millrace_http_responses_total: spec('counter', ['status'], 'Answers by status; 0: the client was gone before.'),
-  millrace_http_refusals_total: spec('counter', ['code'], 'Refusals over HTTP by the code of the error.'),
+  millrace_http_responses_total: spec(
+    'counter',
+    ['status'],
+    'Answers by status; 0: the client was gone before. What is refused as events has 200.'
+  ),
+  millrace_http_refusals_total: spec(
+    'counter',
+    ['code'],
+    'Refusals over HTTP by the code of the error, those that are told as events too.'
+  ),
   millrace_http_malformed_requests_total: spec(
     'counter',
     [],

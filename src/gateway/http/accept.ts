@@ -1,5 +1,6 @@
 /**
- * Which of the two forms of a record body a request is in, and which one its answer is to have. Pure; main thread.
+ * Which of the two forms of a record body a request is in, which one its answer is to have, and whether events are asked for.
+ * Pure; main thread.
  * Media types are compared whole and without regard to case. Weights do not rank: `q=0` alone counts, it excludes.
  */
 
@@ -8,6 +9,8 @@ export const JSON_TYPE = 'application/json'
 
 /** What a MessagePack answer is labelled with (registered with IANA). */
 export const MSGPACK_TYPE = 'application/msgpack'
+
+const EVENTS_TYPE = 'text/event-stream'
 
 /** The names that were in use before it was registered mean the same. */
 const msgpackTypes: ReadonlySet<string> = new Set([MSGPACK_TYPE, 'application/x-msgpack', 'application/vnd.msgpack'])
@@ -42,4 +45,16 @@ export function wantsMsgpack(accept: string): boolean {
     if (!isExcluded(parameters)) return mediaType !== JSON_TYPE
   }
   return false
+}
+
+/**
+ * True if an Accept header names server-sent events, as EventSource does. @param accept as sent; empty: there is none.
+ * Wildcards do not count: they come from whatever can read an answer with any status.
+ */
+export function asksForEvents(accept: string): boolean {
+  if (accept.length < EVENTS_TYPE.length) return false
+  return accept.split(',').some(part => {
+    const [type, ...parameters] = part.split(';')
+    return mediaTypeOf(type ?? '') === EVENTS_TYPE && !isExcluded(parameters)
+  })
 }

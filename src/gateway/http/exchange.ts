@@ -88,6 +88,8 @@ export class Exchange {
   readonly jsonType: string
   /** Who asks: known before the body or the query is looked at. */
   who: Principal = anonymous
+  /** What may be tried again is refused as events. */
+  isRefusedAsEvents = false
   /** What stands in the path for `:name` and the like, decoded, in order. */
   names: readonly string[] = []
 
@@ -120,7 +122,7 @@ export class Exchange {
 
   /** Answers with an error, whatever was thrown. */
   refuse(error: unknown, how: RefusalOptions = {}): void {
-    this.services.failures.answer(this.head, this.reply, error, how)
+    this.services.failures.answer(this.head, this.reply, error, { asEvents: this.isRefusedAsEvents, ...how })
   }
 
   /** Answers with an error before the body was read. */

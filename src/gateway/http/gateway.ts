@@ -40,6 +40,7 @@ import { answerBytesOf, ReplyMemory } from './reads/reply-memory.ts'
 import { Router } from './router.ts'
 import { routes } from './routes.ts'
 import { ScanOrder } from './produce/scan-order.ts'
+import { takesRefusalAsEvents } from './streams/refused-stream.ts'
 import { StreamHub, type StreamTimes } from './streams/stream-hub.ts'
 import { UwsEngine } from './engines/uws-engine.ts'
 import { loadUws } from './engines/uws-loader.ts'
@@ -213,6 +214,7 @@ class Dispatcher {
     const match = this.#router.match(method, path)
     const isOpen = match.kind === 'route' && match.route.isOpen
     if (match.kind === 'route' && exchange.reply.meter !== null) exchange.reply.meter.route = match.route
+    exchange.isRefusedAsEvents = match.kind === 'route' && match.route.isStream && takesRefusalAsEvents(exchange.head)
     // Before anything is said of routes, bodies and queries (spec 1.9).
     if (this.#needsKey) exchange.who = (isOpen ? identify : authenticate)(exchange.head, this.#services.broker.keys)
     if (this.isStopping) throw new BrokerError('STOPPING')

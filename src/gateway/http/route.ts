@@ -14,6 +14,8 @@ export interface Route {
   readonly docs: RouteDocs
   /** Served also while the broker is not ready, and to everybody. */
   readonly isOpen: boolean
+  /** Its answer is a stream of events. */
+  readonly isStream: boolean
   /** Answers, or returns who takes the body and answers later. What it throws becomes the answer. */
   readonly run: (exchange: Exchange) => BodySink | null
 }
@@ -26,5 +28,15 @@ export function route<Pattern extends string>(
   operation: Operation,
   docs: DocsOf<Pattern>
 ): Route {
-  return { method, pattern, run, operation, docs, isOpen: operations[operation] === 'nothing' }
+  return { method, pattern, run, operation, docs, isOpen: operations[operation] === 'nothing', isStream: false }
+}
+
+/** The row of a stream of events. */
+export function streamRoute<Pattern extends string>(
+  pattern: Pattern,
+  run: Route['run'],
+  operation: Operation,
+  docs: DocsOf<Pattern>
+): Route {
+  return { ...route('GET', pattern, run, operation, docs), isStream: true }
 }

@@ -36,7 +36,7 @@ import { recordDocs } from './openapi/record-docs.ts'
 import { schemaDocs } from './openapi/schema-docs.ts'
 import { topicDocs } from './openapi/topic-docs.ts'
 import { produce } from './produce/produce-exchange.ts'
-import { route, type Route } from './route.ts'
+import { route, streamRoute, type Route } from './route.ts'
 import { streamGroup } from './streams/group-stream.ts'
 import { streamTopic } from './streams/topic-stream.ts'
 import {
@@ -72,7 +72,7 @@ export const routes: readonly Route[] = [
   route('PUT', '/topics/:name/config', changeTopicConfig, 'change topic config', topicDocs.changeConfig),
   route('POST', '/topics/:name/produce', produce, 'produce', recordDocs.produce),
   route('GET', '/topics/:name/consume', consume, 'consume', recordDocs.consume),
-  route('GET', '/topics/:name/stream', streamTopic, 'consume', recordDocs.stream),
+  streamRoute('/topics/:name/stream', streamTopic, 'consume', recordDocs.stream),
   route('GET', '/topics/:name/offsets', offsets, 'list offsets', recordDocs.offsets),
   route('POST', '/groups/:group/commit', commitOffset, 'use group', groupDocs.commit),
   route('GET', '/groups/:group/offsets', groupOffsets, 'use group', groupDocs.offsets),
@@ -81,7 +81,7 @@ export const routes: readonly Route[] = [
   route('POST', '/groups/:group/heartbeat', heartbeat, 'use group', groupDocs.heartbeat),
   route('POST', '/groups/:group/leave', leaveGroup, 'use group', groupDocs.leave),
   route('GET', '/groups/:group/assignment', groupAssignment, 'use group', groupDocs.assignment),
-  route('GET', '/groups/:group/stream', streamGroup, 'use group', groupDocs.stream),
+  streamRoute('/groups/:group/stream', streamGroup, 'use group', groupDocs.stream),
   route('POST', '/groups/:group/reset', resetGroup, 'use group', groupDocs.reset),
   route('GET', '/groups/:group', describeGroup, 'use group', groupDocs.describe),
   route('DELETE', '/groups/:group', removeGroup, 'use group', groupDocs.remove),

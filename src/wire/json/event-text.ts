@@ -2,7 +2,7 @@
  * Server-sent events as text: those of records, out of an answer in frames, and the few others. Pure; any thread. Every
  * event ends with its empty line, so whatever follows it is a new one.
  */
-import type { BrokerError } from '../../model/errors.ts'
+import type { ErrorCode } from '../../model/errors.ts'
 import { RecordFrames } from './record-frames.ts'
 
 /** What is written around the texts of records. */
@@ -75,7 +75,7 @@ export function assignmentEvent(assignment: string): Buffer {
   return Buffer.from(`event: assignment\ndata: ${assignment}${END}`)
 }
 
-/** Why the stream ends. @param text in place of the error's own. */
-export function endEvent({ code }: BrokerError, text: string): Buffer {
+/** Why the stream ends. @param text of the error, as far as it may be told. */
+export function endEvent({ code }: { readonly code: ErrorCode }, text: string): Buffer {
   return Buffer.from(`event: end\ndata: ${JSON.stringify({ code, error: text })}${END}`)
 }

@@ -3,7 +3,8 @@ import { limits } from '../../../model/limits.ts'
 import type { readNames } from '../reads/consume-exchange.ts'
 import type { offsetNames } from '../offset-routes.ts'
 import type { startNames } from '../reads/start-offset.ts'
-import { EVENT_STREAM_TYPE, type streamNames } from '../streams/stream-form.ts'
+import type { streamNames } from '../streams/stream-form.ts'
+import { EVENT_STREAM_TYPE } from '../streams/stream-head.ts'
 import {
   json,
   jsonOrMsgpack,
@@ -77,7 +78,10 @@ export const streamQuery = {
 
 /** The answer of a stream. */
 export function events(about: string): AnswerDocs {
-  return { about, content: { [EVENT_STREAM_TYPE]: text('Server-sent events.') } }
+  const more =
+    'To whoever names text/event-stream in Accept also what is refused for now, as a stream that ends at once: ' +
+    'EventSource comes again behind it.'
+  return { about: `${about} ${more}`, content: { [EVENT_STREAM_TYPE]: text('Server-sent events.') } }
 }
 
 export const recordDocs = {

@@ -11,8 +11,9 @@ import type { Exchange } from '../exchange.ts'
 import { parseQuery } from '../query.ts'
 import { Follower } from './follower.ts'
 import { checkPartitionCount, readStreamForm, streamNames } from './stream-form.ts'
+import { STREAM_HEAD } from './stream-head.ts'
 import type { StreamForm } from './stream-hub.ts'
-import { Stream, STREAM_HEAD, type StreamSource } from './stream.ts'
+import { Stream, type StreamSource } from './stream.ts'
 
 class GroupSource implements StreamSource {
   readonly stream: Stream

@@ -6,9 +6,6 @@ import type { HttpSettings } from '../exchange.ts'
 import { clamp, readIsBase64, readU64 } from '../query.ts'
 import type { StreamForm } from './stream-hub.ts'
 
-/** Of the answer. */
-export const EVENT_STREAM_TYPE = 'text/event-stream; charset=utf-8'
-
 /** The parameters that say how it reads. */
 export const streamNames = ['encoding', 'max_bytes'] as const
 

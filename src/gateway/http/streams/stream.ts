@@ -12,22 +12,12 @@ import type { Principal } from '../../../model/principal.ts'
 import { endEvent, FILLER, HEARTBEAT, openingText, type EventShape } from '../../../wire/json/event-text.ts'
 import { isInternal, logFailure } from '../../shared/internal-failures.ts'
 import { newRequestId } from '../../shared/request-ids.ts'
-import type { Reply, ReplyHead, ReplyWatcher, RequestHead } from '../engines/engine.ts'
+import type { Reply, ReplyWatcher, RequestHead } from '../engines/engine.ts'
 import type { Services } from '../exchange.ts'
 import type { ReplyHolding } from '../reads/reply-memory.ts'
-import { EVENT_STREAM_TYPE } from './stream-form.ts'
 import type { Follower, FollowingStream, Lender, ReadOutcome } from './follower.ts'
+import { STREAM_HEAD } from './stream-head.ts'
 import type { HubStream, StreamForm, StreamHub } from './stream-hub.ts'
-
-/** What keeps proxies and caches from holding events back. */
-export const STREAM_HEAD: ReplyHead = {
-  status: 200,
-  contentType: EVENT_STREAM_TYPE,
-  headers: [
-    ['cache-control', 'no-store'],
-    ['x-accel-buffering', 'no']
-  ]
-}
 
 /** What a stream needs of the request that opened it. */
 export interface StreamRequest {

@@ -12,8 +12,9 @@ import { findStart, readStart, startNames, type Start } from '../reads/start-off
 import { fitCursor, readCursor } from './cursor.ts'
 import { Follower } from './follower.ts'
 import { checkPartitionCount, readStreamForm, streamNames, withIdsOf } from './stream-form.ts'
+import { STREAM_HEAD } from './stream-head.ts'
 import type { StreamForm } from './stream-hub.ts'
-import { Stream, STREAM_HEAD, type StreamSource } from './stream.ts'
+import { Stream, type StreamSource } from './stream.ts'
 
 /** A request, checked in form. */
 interface Asked {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { isMsgpack, mediaTypeOf, wantsMsgpack } from '../../../../src/gateway/http/accept.ts'
+import { asksForEvents, isMsgpack, mediaTypeOf, wantsMsgpack } from '../../../../src/gateway/http/accept.ts'
 
 describe('the answer of a produce or consume', () => {
   it('is MessagePack only where the request names it', () => {
@@ -36,5 +36,24 @@ describe('the answer of a produce or consume', () => {
       assert.ok(isMsgpack(mediaTypeOf(type)), type)
     }
     assert.ok(!isMsgpack(mediaTypeOf('application/json')))
+  })
+})
+
+describe('server-sent events', () => {
+  it('are asked for only where the request names them', () => {
+    const asked: readonly (readonly [string, boolean])[] = [
+      ['', false],
+      ['*/*', false],
+      ['text/*', false],
+      ['text/html, */*;q=0.8', false],
+      ['text/event-stream', true],
+      ['Text/Event-Stream; charset=utf-8', true],
+      ['application/json, text/event-stream;q=0.1', true],
+      ['text/event-stream;q=0', false],
+      ['text/event-stream;q=0.0, */*', false],
+      ['text/event-streams', false],
+      ['xtext/event-stream', false]
+    ]
+    for (const [accept, expected] of asked) assert.equal(asksForEvents(accept), expected, `Accept: ${accept}`)
   })
 })

@@ -16,6 +16,7 @@ import { metricsCases } from './metrics-cases.ts'
 import { readerCases } from './reader-cases.ts'
 import { offsetCases } from './offset-cases.ts'
 import { consumeCases, produceCases, topicCases } from './route-cases.ts'
+import { refusedStreamCases } from './refused-stream-cases.ts'
 import { streamCases } from './stream-cases.ts'
 import { waitCases } from './wait-cases.ts'
 
@@ -316,6 +317,7 @@ export function describeEngine(engine: EngineName): void {
   describe(`reads that wait, over ${engine}`, () => waitCases(engine))
   describe(`forms of consume over ${engine}`, () => consumeFormCases(engine))
   describe(`streams over ${engine}`, () => streamCases(engine))
+  describe(`streams that are refused over ${engine}`, () => refusedStreamCases(engine))
   describe(`offsets over ${engine}`, () => offsetCases(engine))
   describe(`keys over ${engine}`, () => accessCases(engine))
   describe(`metrics over ${engine}`, () => metricsCases(engine))
