@@ -101,6 +101,10 @@ onBothEngines('a stream begins where it is asked to', async (t: TestContext, api
     [await open('partition=0&timestamp_ms=99999999999999'), ['0/3']],
     [await open('offset=latest', { 'last-event-id': '2' }), ['0/2', '0/3', '1/0']],
     [await open('partition=0&offset=earliest', { 'last-event-id': '3' }), ['0/3']],
+    [await open('partition=0&offset=earliest&last_event_id=3'), ['0/3']],
+    [await open('last_event_id=1%2C1'), ['0/1', '0/2', '0/3']],
+    // The header counts where both are.
+    [await open('partition=0&last_event_id=0', { 'last-event-id': '3' }), ['0/3']],
     [await open('offset=earliest'), ['0/0', '0/1', '0/2', '0/3', '1/0']],
     // An offset that is not there yet is waited for.
     [await open('partition=0&offset=4'), []]

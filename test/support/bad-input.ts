@@ -124,6 +124,7 @@ export const samples: Readonly<Record<string, Sample>> = {
       partition: { kind: 'whole', value: '0' },
       offset: { kind: 'whole', value: '0' },
       timestamp_ms: { kind: 'limit', value: '0', replaces: 'offset' },
+      last_event_id: { kind: 'text', value: '0' },
       max_bytes: { kind: 'whole', value: '1' },
       encoding: { kind: 'choice', value: 'utf8' }
     }

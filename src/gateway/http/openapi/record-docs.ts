@@ -84,6 +84,9 @@ export function events(about: string): AnswerDocs {
   return { about: `${about} ${more}`, content: { [EVENT_STREAM_TYPE]: text('Server-sent events.') } }
 }
 
+/** Parameters of the stream of a topic alone. */
+type TopicStreamName = 'partition' | 'last_event_id'
+
 export const recordDocs = {
   produce: {
     id: 'produce',
@@ -161,8 +164,13 @@ export const recordDocs = {
         schema: startQuery.offset.schema
       },
       timestamp_ms: startQuery.timestamp_ms,
+      last_event_id: {
+        about:
+          'The same as the header Last-Event-ID, where that is not sent: for a new EventSource, which cannot send it.',
+        schema: text()
+      },
       ...streamQuery
-    } satisfies Readonly<Record<(typeof startNames | typeof streamNames)[number] | 'partition', Parameter>>,
+    } satisfies Readonly<Record<(typeof startNames | typeof streamNames)[number] | TopicStreamName, Parameter>>,
     headers: {
       'Last-Event-ID': {
         about: 'Go on behind the event with this id; offset and timestamp_ms count no more.',

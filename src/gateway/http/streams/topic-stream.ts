@@ -6,10 +6,11 @@ import { BrokerError } from '../../../model/errors.ts'
 import type { TopicId } from '../../../model/ids.ts'
 import type { EventShape } from '../../../wire/json/event-text.ts'
 import { FILLER } from '../../../wire/json/event-text.ts'
+import type { RequestHead } from '../engines/engine.ts'
 import type { Exchange } from '../exchange.ts'
 import { parseQuery, readPartition } from '../query.ts'
 import { findStart, readStart, startNames, type Start } from '../reads/start-offset.ts'
-import { fitCursor, readCursor } from './cursor.ts'
+import { fitCursor, readCursor, type Cursor } from './cursor.ts'
 import { Follower } from './follower.ts'
 import { checkPartitionCount, readStreamForm, streamNames, withIdsOf } from './stream-form.ts'
 import { STREAM_HEAD } from './stream-head.ts'
@@ -24,8 +25,8 @@ interface Asked {
   /** null: all of the topic. */
   readonly partition: number | null
   readonly start: Start
-  /** Of Last-Event-ID, which comes before the start; null: there is none. */
-  readonly cursor: readonly bigint[] | null
+  /** Comes before the start; null: there is none. */
+  readonly cursor: Cursor | null
 }
 
 class TopicSource implements StreamSource {
@@ -62,14 +63,14 @@ class TopicSource implements StreamSource {
 
 export function streamTopic(exchange: Exchange): null {
   const { services, who, name, head } = exchange
-  const parameters = parseQuery(head.query, ['partition', ...startNames, ...streamNames])
+  const parameters = parseQuery(head.query, ['partition', 'last_event_id', ...startNames, ...streamNames])
   const partition = readPartition(parameters)
   const start = readStart(parameters) ?? { kind: 'latest' }
   if (partition === null && start.kind === 'offset') {
     const problem = 'must be earliest or latest where no partition is named: partitions have offsets of their own'
     throw new BrokerError('FIELD_INVALID', { field: 'offset', problem })
   }
-  const cursor = head.lastEventId === null ? null : readCursor(head.lastEventId)
+  const cursor = cursorOf(head, parameters)
   const form = readStreamForm(parameters, services.settings)
   const { broker } = services
   const count = partition === null ? broker.partitionCountOf(who, name) : 1
@@ -82,6 +83,13 @@ export function streamTopic(exchange: Exchange): null {
     (error: unknown) => exchange.refuse(error)
   )
   return null
+}
+
+/** The header comes first: EventSource sends it when it comes again, with the parameter that it began with. */
+function cursorOf({ lastEventId }: RequestHead, parameters: ReadonlyMap<string, string>): Cursor | null {
+  if (lastEventId !== null) return readCursor(lastEventId, 'Last-Event-ID')
+  const id = parameters.get('last_event_id')
+  return id === undefined ? null : readCursor(id, 'last_event_id')
 }
 
 /** Where each partition begins, in order. */

@@ -82,7 +82,13 @@ export function streamCases(engine: EngineName): void {
       ['?partition=0', { 'last-event-id': 'nonsense' }, /^Last-Event-ID: its number 1 is not a whole number/],
       ['?partition=0', { 'last-event-id': '1,2' }, /^Last-Event-ID: has 2 numbers, and the stream has 1 partition/],
       ['', { 'last-event-id': '1,2,3' }, /^Last-Event-ID: has 3 numbers, and the stream has 2 partition/],
-      ['', { 'last-event-id': '1'.repeat(6000) }, /^Last-Event-ID: is longer than/]
+      ['', { 'last-event-id': '1'.repeat(6000) }, /^Last-Event-ID: is longer than/],
+      ['?partition=0&last_event_id=x', {}, /^last_event_id: its number 1 is not a whole number/],
+      ['?last_event_id=', {}, /^last_event_id: its number 1 is not a whole number/],
+      ['?last_event_id=1&last_event_id=1', {}, /^last_event_id: is given twice/],
+      ['?last_event_id=1,2,3', {}, /^last_event_id: has 3 numbers, and the stream has 2 partition/],
+      [`?last_event_id=${'1'.repeat(6000)}`, {}, /^last_event_id: is longer than/],
+      ['?last_event_id=1', { 'last-event-id': 'x' }, /^Last-Event-ID: its number 1/]
     ]
     for (const [query, headers, words] of cases) {
       assertError(await send('GET', `/topics/t/stream${query}`, undefined, headers), 400, 'FIELD_INVALID', words)

@@ -3,7 +3,11 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { BrokerError } from '../../../../../src/model/errors.ts'
-import { fitCursor, readCursor } from '../../../../../src/gateway/http/streams/cursor.ts'
+import { fitCursor, readCursor, type Cursor } from '../../../../../src/gateway/http/streams/cursor.ts'
+
+const field = 'Last-Event-ID'
+const read = (id: string): readonly bigint[] => readCursor(id, field).offsets
+const cursor = (...offsets: bigint[]): Cursor => ({ field, offsets })
 
 function assertRefused(step: () => unknown, words: RegExp): void {
   assert.throws(step, error => {
@@ -16,9 +20,9 @@ function assertRefused(step: () => unknown, words: RegExp): void {
 }
 
 test('an id is the offsets of partitions in order, up to 2^64 − 1', () => {
-  assert.deepEqual(readCursor('0'), [0n])
-  assert.deepEqual(readCursor('7,0,18446744073709551615'), [7n, 0n, 2n ** 64n - 1n])
-  assert.equal(readCursor(Array.from({ length: 256 }, () => '18446744073709551615').join(',')).length, 256)
+  assert.deepEqual(read('0'), [0n])
+  assert.deepEqual(read('7,0,18446744073709551615'), [7n, 0n, 2n ** 64n - 1n])
+  assert.equal(read(Array.from({ length: 256 }, () => '18446744073709551615').join(',')).length, 256)
 })
 
 test('what is no id is refused by its first wrong number, without sending it back', () => {
@@ -37,16 +41,16 @@ test('what is no id is refused by its first wrong number, without sending it bac
     ['000000000000000000001', 1],
     ['١', 1]
   ] as const) {
-    assertRefused(() => readCursor(id), new RegExp(`its number ${number} is not a whole number`))
+    assertRefused(() => read(id), new RegExp(`its number ${number} is not a whole number`))
   }
-  assertRefused(() => readCursor('1'.repeat(16_000)), /longer than the 5375 characters/)
-  assertRefused(() => readCursor(','.repeat(6_000)), /longer than/)
+  assertRefused(() => read('1'.repeat(16_000)), /longer than the 5375 characters/)
+  assertRefused(() => read(','.repeat(6_000)), /longer than/)
 })
 
 test('an id with fewer numbers than partitions leaves the rest at 0, and one with more is refused', () => {
-  assert.deepEqual(fitCursor([5n], 3), [5n, 0n, 0n])
-  assert.deepEqual(fitCursor([5n, 6n], 2), [5n, 6n])
-  assertRefused(() => fitCursor([5n, 6n, 7n], 2), /has 3 numbers, and the stream has 2 partition/)
+  assert.deepEqual(fitCursor(cursor(5n), 3), [5n, 0n, 0n])
+  assert.deepEqual(fitCursor(cursor(5n, 6n), 2), [5n, 6n])
+  assertRefused(() => fitCursor(cursor(5n, 6n, 7n), 2), /has 3 numbers, and the stream has 2 partition/)
 })
 
 test('any text is an id that reads back as it was written, or refused', () => {
@@ -58,7 +62,7 @@ test('any text is an id that reads back as it was written, or refused', () => {
       const id = parts.join(',')
       try {
         assert.equal(
-          readCursor(id).join(','),
+          read(id).join(','),
           id
             .split(',')
             .map(part => BigInt(part))
@@ -70,4 +74,20 @@ test('any text is an id that reads back as it was written, or refused', () => {
       }
     })
   )
+})
+
+test('an id is refused by the name under which it was sent', () => {
+  const refusalOf = (step: () => unknown): string => {
+    try {
+      step()
+    } catch (error) {
+      return String(error)
+    }
+    return assert.fail('it was taken')
+  }
+  for (const field of ['Last-Event-ID', 'last_event_id'] as const) {
+    assert.ok(refusalOf(() => readCursor('x', field)).includes(`${field}: its number 1`))
+    assert.ok(refusalOf(() => readCursor('1'.repeat(9000), field)).includes(`${field}: is longer`))
+    assert.ok(refusalOf(() => fitCursor(readCursor('1,2', field), 1)).includes(`${field}: has 2 numbers`))
+  }
 })
