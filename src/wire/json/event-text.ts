@@ -19,9 +19,12 @@ export const FILLER = Buffer.from(':\n')
 /** What keeps a silent connection open. */
 export const HEARTBEAT = Buffer.from(': \n\n')
 
-/** The first text of a stream: it shows that it is open, and says when to come again after its end. */
-export function openingText(retryMs: number): Buffer {
-  return Buffer.from(`retry: ${retryMs}\n\n`)
+/**
+ * The first text of a stream: it shows that it is open, says when to come again after its end, and where it begins, so that
+ * one that breaks before its first event goes on from there. @param id null: it has none.
+ */
+export function openingText(retryMs: number, id: string | null): Buffer {
+  return Buffer.from(id === null ? `retry: ${retryMs}\n\n` : `retry: ${retryMs}\nid: ${id}\n\n`)
 }
 
 const END = '\n\n'

@@ -37,7 +37,7 @@ class GroupSource implements StreamSource {
       isTaking: () => this.stream.isTaking,
       onRebalanced: () => this.#look()
     })
-    this.stream.open()
+    this.stream.open(null)
     this.#take(answer)
   }
 

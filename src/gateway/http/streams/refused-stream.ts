@@ -29,5 +29,5 @@ interface RefusedStream {
 export function refusedStream(code: ErrorCode, text: string, requestId: string, retryMs: number): RefusedStream {
   const { headers = [], ...rest } = STREAM_HEAD
   const head: ReplyHead = { ...rest, headers: [...headers, ['x-request-id', requestId]], mustClose: true }
-  return { head, body: Buffer.concat([openingText(retryMs), endEvent({ code }, text)]) }
+  return { head, body: Buffer.concat([openingText(retryMs, null), endEvent({ code }, text)]) }
 }

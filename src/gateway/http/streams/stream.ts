@@ -74,13 +74,13 @@ export class Stream implements FollowingStream, HubStream, ReplyWatcher {
     return !this.isClosed && !this.#isBlocked
   }
 
-  /** Sends the head and the first text. */
-  open(): void {
+  /** Sends the head and the first text. @param id of the place where it begins; null: its events have none. */
+  open(id: string | null): void {
     const { reply } = this.#request
     reply.watcher = this
     this.#hub.add(this)
     reply.open(STREAM_HEAD, FILLER)
-    this.send(openingText(this.#hub.retryMs), 0)
+    this.send(openingText(this.#hub.retryMs, id), 0)
   }
 
   /** Follows one more partition. */

@@ -113,6 +113,6 @@ function open(exchange: Exchange, { form, topicId, partition }: Asked, positions
   positions.forEach((position, i) => {
     followers.push(new Follower(stream, { topic: name, topicId, partition: partition ?? i }, position))
   })
-  stream.open()
+  stream.open(positions.join(','))
   for (const follower of followers) stream.follow(follower)
 }

@@ -156,7 +156,7 @@ export class StreamStage {
     const opened: Opened = { stream, reply, followers, closedCount: 0 }
     for (let i = 0; i < partitionCount; i++)
       followers.push(new Follower(stream, { topic: 't', topicId: toTopicId(1), partition: i }, 0n))
-    stream.open()
+    stream.open(null)
     for (const follower of followers) stream.follow(follower)
     return opened
   }
