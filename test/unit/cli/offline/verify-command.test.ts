@@ -123,7 +123,7 @@ test('commits that are only in the write-ahead log of the store are seen, and th
   // As a killed broker leaves them: the last commit was never moved into store.db.
   const database = new DatabaseSync(path)
   database.exec(`PRAGMA wal_autocheckpoint = 0; INSERT INTO topics SELECT 2, 'notes', 3, 1, partitioner, retention_ms,
-    retention_bytes, cleanup_policy, segment_bytes, tombstone_retention_ms FROM topics`)
+    retention_bytes, cleanup_policy, segment_bytes, tombstone_retention_ms, validate_schema FROM topics`)
   const killed = [readFileSync(path), readFileSync(`${path}-wal`)] as const
   database.close()
   writeFileSync(path, killed[0])
