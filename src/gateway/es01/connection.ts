@@ -31,8 +31,7 @@ import {
   readHello,
   type HelloStatus
 } from '../../wire/es01/handshake.ts'
-import { logFailure } from '../shared/internal-failures.ts'
-import { newRequestId } from '../shared/request-ids.ts'
+import { logFailure, toldOf } from '../shared/internal-failures.ts'
 import type { AnswerSink } from './answers.ts'
 import { answerError } from './answers.ts'
 import type { BufferPool } from './buffer-pool.ts'
@@ -277,9 +276,9 @@ export class Es01Connection implements AnswerSink, ByteTaker, HostedConnection {
   }
 
   noteFailure(error: BrokerError): string {
-    const id = newRequestId()
-    logFailure(this.#host.logger, id, error, { remoteAddress: this.remoteAddress })
-    return id
+    const { requestId } = toldOf(error)
+    logFailure(this.#host.logger, requestId, error, { remoteAddress: this.remoteAddress })
+    return requestId
   }
 
   /** @returns true once the hello was accepted. */

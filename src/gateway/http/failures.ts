@@ -6,10 +6,10 @@
  * A 500 tells an id and nothing else; what happened stands in the log under that id, at level debug also of all others.
  */
 import type { Logger } from '../../base/logger.ts'
-import { errorTable, errorText, toBrokerError } from '../../model/errors.ts'
+import { errorTable, toBrokerError } from '../../model/errors.ts'
 import type { BrokerError, ErrorCode } from '../../model/errors.ts'
 import { limits } from '../../model/limits.ts'
-import { isInternal, logFailure } from '../shared/internal-failures.ts'
+import { isInternal, logFailure, toldOf } from '../shared/internal-failures.ts'
 import { newRequestId } from '../shared/request-ids.ts'
 import { JSON_TYPE } from './accept.ts'
 import { CONFLUENT_TYPE, isConfluentPath } from './confluent/face.ts'
@@ -67,8 +67,7 @@ export class Failures {
     const { mustClose = false, asEvents = false, report } = how
     const refusal = toBrokerError(error)
     const { method, path } = head
-    const known = refusal.details['id']
-    const requestId = refusal.code === 'INTERNAL' && typeof known === 'string' ? known : newRequestId()
+    const { requestId, text } = toldOf(refusal)
     this.#probe.refused(refusal.code)
     if (reply.isAnswered && !reply.isClosed) {
       // The status is out and the answer cannot be finished: a cut connection is the only honest sign left.
@@ -76,7 +75,6 @@ export class Failures {
       reply.abort()
       return
     }
-    const text = isInternal(refusal) ? errorText('INTERNAL', { id: requestId }) : refusal.message
     if (isInternal(refusal)) logFailure(this.#logger, requestId, refusal, { method, path })
     else this.#logger.debug({ request_id: requestId, method, path, code: refusal.code, text }, 'a request was refused')
     if (asEvents && mayBeTriedAgain(refusal.code)) {

@@ -3,11 +3,19 @@
  * caller is told (D15). Main thread.
  */
 import type { Logger } from '../../base/logger.ts'
-import type { BrokerError } from '../../model/errors.ts'
+import { errorText, type BrokerError } from '../../model/errors.ts'
+import { newRequestId } from './request-ids.ts'
 
 /** True for errors of which a caller is told the id alone. */
 export function isInternal(error: BrokerError): boolean {
   return error.spec.http === 500
+}
+
+/** What a caller is told of an error, and the id by which the log has it: the one that it was logged under before, if it was. */
+export function toldOf(error: BrokerError): { readonly requestId: string; readonly text: string } {
+  const known = error.details['id']
+  const requestId = error.code === 'INTERNAL' && typeof known === 'string' ? known : newRequestId()
+  return { requestId, text: isInternal(error) ? errorText('INTERNAL', { id: requestId }) : error.message }
 }
 
 /** Writes the log line that an id leads to. @param context of the request: what was asked, of whom. */

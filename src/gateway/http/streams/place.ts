@@ -190,7 +190,7 @@ export class Place implements ReadCaller, ReadWaiter, Lender {
       holding.undo()
       return 'rings-full'
     } catch (error) {
-      this.onReadFailed(new BrokerError('INTERNAL', {}, { cause: error }))
+      this.onReadFailed(toBrokerError(error))
       return 'taken'
     }
   }
@@ -211,7 +211,7 @@ export class Place implements ReadCaller, ReadWaiter, Lender {
       // Borrowed until return, and the last of many followers get theirs later.
       if (answer !== null) this.#deliver(Buffer.from(answer))
     } catch (error) {
-      if (isLast) this.onReadFailed(new BrokerError('INTERNAL', {}, { cause: error }))
+      if (isLast) this.onReadFailed(toBrokerError(error))
       else throw error
     }
   }

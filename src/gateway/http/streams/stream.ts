@@ -7,11 +7,10 @@
  * text is kept for it, and that is charged to the reply memory. Those that have something to read meanwhile take turns.
  * A client that takes nothing is cut as any other (ReaderWatch); one whose text finds no room in short memory, at once.
  */
-import { BrokerError, errorText } from '../../../model/errors.ts'
+import { BrokerError } from '../../../model/errors.ts'
 import type { Principal } from '../../../model/principal.ts'
 import { endEvent, FILLER, HEARTBEAT, openingText, type EventShape } from '../../../wire/json/event-text.ts'
-import { isInternal, logFailure } from '../../shared/internal-failures.ts'
-import { newRequestId } from '../../shared/request-ids.ts'
+import { isInternal, logFailure, toldOf } from '../../shared/internal-failures.ts'
 import type { Reply, ReplyWatcher, RequestHead } from '../engines/engine.ts'
 import type { Services } from '../exchange.ts'
 import type { ReplyHolding } from '../reads/reply-memory.ts'
@@ -181,12 +180,8 @@ export class Stream implements FollowingStream, HubStream, ReplyWatcher {
   end(error: BrokerError): void {
     if (this.isClosed) return
     const { reply, services, head } = this.#request
-    let text = error.message
-    if (isInternal(error)) {
-      const id = newRequestId()
-      logFailure(services.logger, id, error, { method: head.method, path: head.path })
-      text = errorText('INTERNAL', { id })
-    }
+    const { requestId, text } = toldOf(error)
+    if (isInternal(error)) logFailure(services.logger, requestId, error, { method: head.method, path: head.path })
     reply.push(endEvent(error, text))
     reply.finish()
     this.#close()
