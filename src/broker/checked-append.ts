@@ -16,13 +16,11 @@ import type { PendingRequest } from '../shards/pending.ts'
 import type { ProduceFrame } from '../shards/produce-frame.ts'
 import type { ShardLink } from '../shards/shard-link.ts'
 import type { ShardSet } from '../shards/shard-set.ts'
-import { writeU32 } from '../wire/primitives/u64.ts'
+import { TWO_32, writeU32 } from '../wire/primitives/u64.ts'
 import { CHECK_RUN_BYTES, PRODUCE_HEADER_BYTES, replyTypes } from '../wire/shard/messages.ts'
 import type { AppendCaller, EngineAppend } from './engine.ts'
 import { named, type LocalAppend } from './local-append.ts'
 import { shardOfRecord } from './shard-parts.ts'
-
-const TWO_32 = 0x1_0000_0000
 
 /** Consecutive sequences in one partition. */
 interface SequenceRun {

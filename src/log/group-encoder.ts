@@ -44,9 +44,9 @@ import type { TopicLogs } from './log-table.ts'
 import { STAGED_NUMBERS, type PartitionLog } from './partition-log.ts'
 import { NEW_RECORD, type RequestSequences } from './request-sequences.ts'
 import type { RingRecords } from './ring-records.ts'
+import { TWO_32 } from '../wire/primitives/u64.ts'
 
 const NONE = -1
-const TWO_32 = 0x1_0000_0000
 const IS_DUPLICATE = 1
 const HAS_HEADERS = 2
 const FIRST_RECORDS = 4096

@@ -12,12 +12,12 @@
  */
 import { assert } from '../base/assert.ts'
 import { limits } from '../model/limits.ts'
+import { TWO_32 } from '../wire/primitives/u64.ts'
 
 /** What becomes of a record. duplicate: its original's offset is known, nothing is written. */
 export const sequenceVerdicts = { next: 0, duplicate: 1, gap: 2, tooLow: 3 } as const
 export type SequenceVerdict = (typeof sequenceVerdicts)[keyof typeof sequenceVerdicts]
 
-const TWO_32 = 0x1_0000_0000
 /** Runs kept before those that have left the window are dropped, so that dropping costs little per record. */
 const RUNS_BEFORE_TRIM = 2 * limits.producerWindow
 

@@ -13,8 +13,7 @@ import type { PartitionLog } from '../../src/log/partition-log.ts'
 import { storedBytesFrom } from '../../src/log/stored-bytes.ts'
 import { REPLY_HEADER_BYTES, REPLY_LAST, replyTypes } from '../../src/wire/shard/messages.ts'
 import type { ReplyWriter } from './reply-writer.ts'
-
-const TWO_32 = 0x1_0000_0000
+import { TWO_32 } from '../../src/wire/primitives/u64.ts'
 
 class StandingWatch {
   readonly requestId: number

@@ -2,11 +2,9 @@
  * The integers of ES01: those of all protocols here, and 64 bits that stay exact where a client may name any offset.
  * Pure, any thread. The caller has compared the length first.
  */
-import { isSafeU64, readU32, readU64, writeU32 } from '../primitives/u64.ts'
+import { TWO_32, isSafeU64, readU32, readU64, writeU32 } from '../primitives/u64.ts'
 
 export { readI32, readI64, readU16, readU32, writeU16, writeU32 } from '../primitives/u64.ts'
-
-const TWO_32 = 0x1_0000_0000
 
 /** @returns the u64 at that place: a number if that is exact, a bigint above 2^53 − 1. */
 export function readU64Exact(bytes: Uint8Array, at: number): number | bigint {

@@ -1,6 +1,6 @@
 /** Unsigned integers as decimal digits in a buffer, exact for 64 bits. Pure; any thread; nothing is allocated below 2^53. */
+import { TWO_32 } from '../primitives/u64.ts'
 
-const TWO_32 = 0x1_0000_0000
 const BILLION = 1_000_000_000
 /** High halves below this make a safe integer. */
 const SAFE_HIGH_END = 0x20_0000

@@ -26,8 +26,8 @@ import { HeaderScan, JsonHeaderReader } from './header-scan.ts'
 import { EXACT_DIGITS, JsonCursor, jsonKinds } from './json-cursor.ts'
 import type { JsonKind } from './json-cursor.ts'
 import { decodeJsonString, jsonText } from './json-string.ts'
+import { TWO_32 } from '../primitives/u64.ts'
 
-const TWO_32 = 0x1_0000_0000
 /** Digits of 2^63: what is longer is out of range without a look at its value. */
 const I64_DIGITS = 19
 

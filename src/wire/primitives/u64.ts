@@ -6,7 +6,8 @@
  */
 import { assert } from '../../base/assert.ts'
 
-const TWO_32 = 0x1_0000_0000
+/** 2^32: what one unit of a high half is worth. */
+export const TWO_32 = 0x1_0000_0000
 /** High halves from here on (unsigned) mean 2^53 and more. */
 const HIGH_UNSAFE = 0x20_0000
 

@@ -6,6 +6,7 @@
  * Methods return false, or the kind `broken`, at the first fault, and leave `problem` and `at` for the message.
  */
 import { limits } from '../../model/limits.ts'
+import { TWO_32 } from '../primitives/u64.ts'
 
 /** What stands at a place. `broken`: see `problem`. */
 export const packKinds = {
@@ -23,7 +24,6 @@ export type PackKind = (typeof packKinds)[keyof typeof packKinds]
 
 const NO_BYTES: Buffer = Buffer.alloc(0)
 const NO_VIEW = new DataView(new ArrayBuffer(0))
-const TWO_32 = 0x1_0000_0000
 
 export class MsgpackCursor {
   /** The value is bytes[at, end); borrowed from open() to close(). */

@@ -179,6 +179,10 @@ export class ReplyHolding {
 
   /** What is kept of the answer has so many bytes: the rest goes back, or what it has more is counted. */
   keep(bytes: number): void {
+    this.#holdExactly(bytes)
+  }
+
+  #holdExactly(bytes: number): void {
     const surplusBytes = this.#heldBytes - bytes
     this.#heldBytes = bytes
     if (surplusBytes > 0) this.party.release(surplusBytes)
@@ -200,10 +204,7 @@ export class ReplyHolding {
   settle(totalBytes: number): void {
     if (this.#isSettled || this.#isClosed) return
     this.#isSettled = true
-    const surplusBytes = this.#heldBytes - totalBytes
-    this.#heldBytes = totalBytes
-    if (surplusBytes > 0) this.party.release(surplusBytes)
-    else this.party.charge(-surplusBytes)
+    this.#holdExactly(totalBytes)
   }
 
   /** The socket took so many bytes more of a settled answer. May call those who wait for memory. */
