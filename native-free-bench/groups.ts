@@ -3,10 +3,7 @@
  * in windows in which 100,000 offsets of ten groups change at once every second, which the broker flushes to its store.
  * Windows take turns, so that slow drift falls on both alike. Main thread.
  */
-import { mkdirSync } from 'node:fs'
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { startBroker } from './broker-process.ts'
 import type { BrokerProcess } from './broker-process.ts'
 import { HttpJson } from './http-json.ts'
 import type { LatencySummary } from './latency.ts'
@@ -15,7 +12,7 @@ import type { ProduceLoad } from './load/produce-load.ts'
 import { drain, measureWhile, until } from './load/window.ts'
 import type { BenchOptions } from './options.ts'
 import type { Cell, StudyTable } from './results.ts'
-import { removeSettled, waitForFill } from './run-case.ts'
+import { withBroker } from './run-case.ts'
 import type { RunContext } from './run-case.ts'
 import { median } from './statistics.ts'
 
@@ -34,22 +31,8 @@ const columns = ['round', 'quiet p50 ms', 'p99 ms', 'max ms', 'changing p50 ms',
 /** @throws Error when a window has no answers, or when a change is refused. */
 export async function runGroups(context: RunContext, progress: (line: string) => void): Promise<StudyTable> {
   const { options } = context
-  const dataDir = join(context.workDir, 'data')
-  mkdirSync(dataDir)
-  try {
-    const { fillAheadBytes, shards } = options
-    const broker = await startBroker({ dataDir, shards: shards[0] ?? null, fillAheadBytes, flags: [] })
-    context.current = broker
-    try {
-      await waitForFill(context, broker, dataDir)
-      return await measureGroups(options, broker, progress)
-    } finally {
-      await broker.stop()
-      context.current = null
-    }
-  } finally {
-    removeSettled(context.workDir, dataDir)
-  }
+  const { fillAheadBytes } = options
+  return withBroker(context, 'data', { fillAheadBytes, flags: [] }, broker => measureGroups(options, broker, progress))
 }
 
 async function measureGroups(

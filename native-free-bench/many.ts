@@ -3,10 +3,8 @@
  * limit of open files that a Linux shell gives by default. One record goes to every partition over each protocol, and
  * each is read back over each, from the journal and again once all is settled. Main thread.
  */
-import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { startBroker } from './broker-process.ts'
 import type { BrokerProcess } from './broker-process.ts'
 import { HttpJson } from './http-json.ts'
 import { protocols } from './load/connections.ts'
@@ -14,7 +12,7 @@ import { sweep } from './load/sweep.ts'
 import type { SweepOptions } from './load/sweep.ts'
 import { openDescriptors, processCpuSeconds, residentBytes } from './machine.ts'
 import type { Cell, StudyTable } from './results.ts'
-import { removeSettled } from './run-case.ts'
+import { withBroker } from './run-case.ts'
 import type { RunContext } from './run-case.ts'
 import { hasSettledFiles } from './settled-files.ts'
 import { median } from './statistics.ts'
@@ -38,23 +36,9 @@ export async function runMany(
   partitions: number,
   progress: (line: string) => void
 ): Promise<StudyTable> {
-  const dataDir = join(context.workDir, 'data')
-  mkdirSync(dataDir)
-  try {
-    const shards = context.options.shards[0] ?? null
-    const descriptorsMax = DESCRIPTORS_MAX
-    const broker = await startBroker({ dataDir, shards, fillAheadBytes: null, flags: [], descriptorsMax })
-    context.current = broker
-    try {
-      const rows = await measureTopic(context, broker, partitions, progress)
-      return { columns: ['figure', 'value'], rows, notes: [`the broker ran under ulimit -n ${DESCRIPTORS_MAX}`] }
-    } finally {
-      await broker.stop()
-      context.current = null
-    }
-  } finally {
-    removeSettled(context.workDir, dataDir)
-  }
+  const options = { fillAheadBytes: null, flags: [], descriptorsMax: DESCRIPTORS_MAX }
+  const rows = await withBroker(context, 'data', options, broker => measureTopic(context, broker, partitions, progress))
+  return { columns: ['figure', 'value'], rows, notes: [`the broker ran under ulimit -n ${DESCRIPTORS_MAX}`] }
 }
 
 async function measureTopic(

@@ -5,7 +5,7 @@
 import { closeSync, fsyncSync, mkdirSync, openSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { startBroker, startMinimalServer } from './broker-process.ts'
-import type { BrokerProcess, JournalTotals } from './broker-process.ts'
+import type { BrokerOptions, BrokerProcess, JournalTotals } from './broker-process.ts'
 import { allocatedBytes, watchFill } from './fill-watch.ts'
 import { HttpJson } from './http-json.ts'
 import { DiskCalm, LIMIT_LARGE_BYTES, measureLimit } from './limit.ts'
@@ -125,6 +125,30 @@ function startServer(one: BrokerCase, dataDir: string, fillAheadBytes: number): 
   if (one.minimal !== null) return startMinimalServer({ dataDir, mode: one.minimal, fileBytes: fillAheadBytes })
   const flags = one.engine === null ? [] : ['--http-engine', one.engine]
   return startBroker({ dataDir, shards: one.shards, fillAheadBytes, flags })
+}
+
+/** The broker of a study, on a directory of its own: started, measured, stopped, removed. @param folder of the run's folder. */
+export async function withBroker<Result>(
+  context: RunContext,
+  folder: string,
+  options: Pick<BrokerOptions, 'fillAheadBytes' | 'flags' | 'descriptorsMax'>,
+  measureBroker: (broker: BrokerProcess) => Promise<Result>
+): Promise<Result> {
+  const dataDir = join(context.workDir, folder)
+  mkdirSync(dataDir)
+  try {
+    const broker = await startBroker({ ...options, dataDir, shards: context.options.shards[0] ?? null })
+    context.current = broker
+    try {
+      if (options.fillAheadBytes !== null) await waitForFill(context, broker, dataDir)
+      return await measureBroker(broker)
+    } finally {
+      await broker.stop()
+      context.current = null
+    }
+  } finally {
+    removeSettled(context.workDir, dataDir)
+  }
 }
 
 /** @param wantedBytes less than --fill-ahead, if so. @returns bytes of slots that are filled when the load begins. */

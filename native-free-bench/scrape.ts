@@ -3,12 +3,9 @@
  * else. Beside the scrapes another connection asks for `/healthz` all the time; the same without scrapes is the control.
  * The broker's own monitor of its event loop is read from the page, after a quiet minute and after the scrapes. Main thread.
  */
-import { mkdirSync } from 'node:fs'
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import { siblingModule } from '../src/base/module-url.ts'
-import { startBroker } from './broker-process.ts'
 import type { BrokerProcess } from './broker-process.ts'
 import { HttpJson } from './http-json.ts'
 import { LatencyRecorder } from './latency.ts'
@@ -16,7 +13,7 @@ import type { LatencySummary } from './latency.ts'
 import { sweep } from './load/sweep.ts'
 import { processCpuSeconds } from './machine.ts'
 import type { Cell, StudyTable } from './results.ts'
-import { removeSettled } from './run-case.ts'
+import { withBroker } from './run-case.ts'
 import type { RunContext } from './run-case.ts'
 import type { ScrapeTask, ScrapeTimes } from './scrape-worker.ts'
 import { median } from './statistics.ts'
@@ -34,23 +31,11 @@ export async function runScrape(
   partitions: number,
   progress: (line: string) => void
 ): Promise<StudyTable> {
-  const dataDir = join(context.workDir, 'data')
-  mkdirSync(dataDir)
-  try {
-    const shards = context.options.shards[0] ?? null
-    const broker = await startBroker({ dataDir, shards, fillAheadBytes: null, flags: [] })
-    context.current = broker
-    try {
-      const rows = await measureScrapes(context, broker, partitions, progress)
-      const notes = [`${SCRAPES} scrapes, ${PAUSE_MS} ms apart; every partition has one record`]
-      return { columns: ['figure', 'value'], rows, notes }
-    } finally {
-      await broker.stop()
-      context.current = null
-    }
-  } finally {
-    removeSettled(context.workDir, dataDir)
-  }
+  const rows = await withBroker(context, 'data', { fillAheadBytes: null, flags: [] }, broker =>
+    measureScrapes(context, broker, partitions, progress)
+  )
+  const notes = [`${SCRAPES} scrapes, ${PAUSE_MS} ms apart; every partition has one record`]
+  return { columns: ['figure', 'value'], rows, notes }
 }
 
 async function measureScrapes(

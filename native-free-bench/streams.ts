@@ -3,12 +3,9 @@
  * with them, and for each of some produces the time from its acknowledgement to the receipt on each stream. The streams are
  * read by this process, the broker is another. Main thread.
  */
-import { mkdirSync } from 'node:fs'
 import { connect } from 'node:net'
 import type { Socket } from 'node:net'
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { startBroker } from './broker-process.ts'
 import type { BrokerProcess } from './broker-process.ts'
 import type { Address } from './drivers/driver.ts'
 import { HttpJson } from './http-json.ts'
@@ -18,7 +15,7 @@ import { residentBytes } from './machine.ts'
 import { httpEngines } from './options.ts'
 import type { HttpEngine } from './options.ts'
 import type { Cell, StudyTable } from './results.ts'
-import { removeSettled, waitForFill } from './run-case.ts'
+import { withBroker } from './run-case.ts'
 import type { RunContext } from './run-case.ts'
 
 const STREAMS = 1_000
@@ -65,23 +62,9 @@ export async function runStreams(context: RunContext, progress: (line: string) =
 }
 
 async function measureEngine(context: RunContext, engine: HttpEngine): Promise<Cell[]> {
-  const dataDir = join(context.workDir, `data-${engine}`)
-  mkdirSync(dataDir)
-  const { fillAheadBytes, shards } = context.options
+  const { fillAheadBytes } = context.options
   const flags = ['--http-engine', engine, '--http-max-connections', String(CONNECTIONS)]
-  try {
-    const broker = await startBroker({ dataDir, shards: shards[0] ?? null, fillAheadBytes, flags })
-    context.current = broker
-    try {
-      await waitForFill(context, broker, dataDir)
-      return await measure(context, broker, engine)
-    } finally {
-      await broker.stop()
-      context.current = null
-    }
-  } finally {
-    removeSettled(context.workDir, dataDir)
-  }
+  return withBroker(context, `data-${engine}`, { fillAheadBytes, flags }, broker => measure(context, broker, engine))
 }
 
 /** What one produce showed. */

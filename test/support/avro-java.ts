@@ -3,32 +3,17 @@
  * program from its source) and Maven, which fetches the jars by their coordinates into its own repository.
  */
 import { execFile } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { mavenClassPath } from './maven.ts'
 
 const run = promisify(execFile)
 
-const AVRO_VERSION = '1.12.0'
-const FETCH_TIMEOUT_MS = 600_000
+const avro = { groupId: 'org.apache.avro', artifactId: 'avro', version: '1.12.0' }
 const RUN_TIMEOUT_MS = 300_000
 const OUTPUT_BYTES_MAX = 64 * 1024 * 1024
-
-const project = `<project>
-  <modelVersion>4.0.0</modelVersion>
-  <groupId>millrace.test</groupId>
-  <artifactId>avro-java</artifactId>
-  <version>1</version>
-  <dependencies>
-    <dependency>
-      <groupId>org.apache.avro</groupId>
-      <artifactId>avro</artifactId>
-      <version>${AVRO_VERSION}</version>
-    </dependency>
-  </dependencies>
-</project>
-`
 
 /** Reads [[reader, writer], …] from the file and prints a line per pair. */
 const program = `import com.fasterxml.jackson.databind.*;
@@ -65,12 +50,9 @@ export async function askAvroJava(pairs: readonly (readonly [string, string])[])
   const directory = mkdtempSync(join(tmpdir(), 'millrace-avro-java-'))
   try {
     const path = (name: string): string => join(directory, name)
-    writeFileSync(path('pom.xml'), project)
     writeFileSync(path('Compatible.java'), program)
     writeFileSync(path('pairs.json'), JSON.stringify(pairs))
-    const goal = ['dependency:build-classpath', `-Dmdep.outputFile=${path('classpath.txt')}`]
-    await run('mvn', ['-q', '-B', '-f', path('pom.xml'), ...goal], { timeout: FETCH_TIMEOUT_MS })
-    const classPath = readFileSync(path('classpath.txt'), 'utf8').trim()
+    const classPath = await mavenClassPath(directory, avro)
     const options = { timeout: RUN_TIMEOUT_MS, maxBuffer: OUTPUT_BYTES_MAX }
     const { stdout } = await run('java', ['-cp', classPath, path('Compatible.java'), path('pairs.json')], options)
     return stdout.trimEnd().split('\n')

@@ -3,33 +3,18 @@
  * `mvn` fetches the jars by their coordinates into its own repository, and the class path is kept for the next run.
  */
 import { execFile } from 'node:child_process'
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { promisify } from 'node:util'
+import { mavenClassPath } from './maven.ts'
 
 const run = promisify(execFile)
 
 const KAFKA_VERSION = '3.9.1'
-/** A first run fetches some 60 MB. */
-const FETCH_TIMEOUT_MS = 600_000
+const kafka = { groupId: 'org.apache.kafka', artifactId: 'kafka_2.13', version: KAFKA_VERSION }
 const DUMP_TIMEOUT_MS = 120_000
 const OUTPUT_BYTES_MAX = 256 * 1024 * 1024
-
-const project = `<project>
-  <modelVersion>4.0.0</modelVersion>
-  <groupId>millrace.test</groupId>
-  <artifactId>kafka-tools</artifactId>
-  <version>1</version>
-  <dependencies>
-    <dependency>
-      <groupId>org.apache.kafka</groupId>
-      <artifactId>kafka_2.13</artifactId>
-      <version>${KAFKA_VERSION}</version>
-    </dependency>
-  </dependencies>
-</project>
-`
 
 /** Why the tests with Kafka's tools are not run; false: they are. They are asked for, because they fetch. */
 export const kafkaToolsSkip: string | false =
@@ -46,10 +31,7 @@ export async function kafkaClassPath(): Promise<string> {
     if (classPath !== '' && classPath.split(delimiter).every(jar => existsSync(jar))) return classPath
   }
   mkdirSync(directory, { recursive: true })
-  writeFileSync(join(directory, 'pom.xml'), project)
-  const goal = ['dependency:build-classpath', `-Dmdep.outputFile=${kept}`]
-  await run('mvn', ['-q', '-B', '-f', join(directory, 'pom.xml'), ...goal], { timeout: FETCH_TIMEOUT_MS })
-  return readFileSync(kept, 'utf8').trim()
+  return mavenClassPath(directory, kafka)
 }
 
 export interface Dump {
