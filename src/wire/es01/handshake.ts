@@ -25,6 +25,9 @@ const MESSAGE_BYTES_MAX = 64 * 1024
 export const helloStatuses = { ok: 0, badMagic: 1, authFailed: 2, authRequired: 3 } as const
 export type HelloStatus = (typeof helloStatuses)[keyof typeof helloStatuses]
 
+/** Bits of the features that a hello may ask for. gzip: payloads of both directions are gzip streams (spec 11.10). */
+export const features = { gzip: 1 } as const
+
 /**
  * What bytes[start, end) say of a hello: `bytes` is the length of the whole of it, or 0 while that is not known. Its last
  * `tokenBytes` are the token.
