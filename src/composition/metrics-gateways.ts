@@ -75,12 +75,22 @@ function es01Readers(
     millrace_es01_refused_connections_total: () =>
       Object.entries(gateways.es01?.probe.refused ?? {}).map(([reason, value]) => ({ labels: { reason }, value })),
     millrace_es01_requests_total: count(probe => probe.requests),
-    millrace_es01_error_frames_total: count(probe => probe.errorFrames),
+    millrace_es01_error_frames_total: () => byKey('code', gateways.es01?.probe.errorFrames),
+    millrace_es01_gzip_bytes_total: () => (gateways.es01 === null ? [] : gzipBytes(gateways.es01.probe)),
     millrace_es01_received_bytes_total: count(probe => probe.receivedBytes),
     millrace_es01_pauses_total: count(probe => probe.pauses),
     millrace_es01_socket_errors_total: count(probe => probe.socketErrors),
     millrace_es01_accept_errors_total: count(probe => probe.acceptErrors)
   }
+}
+
+function gzipBytes({ gzip }: Es01Probe): Sample[] {
+  return [
+    { labels: { direction: 'in', form: 'compressed' }, value: gzip.inCompressedBytes },
+    { labels: { direction: 'in', form: 'plain' }, value: gzip.inPlainBytes },
+    { labels: { direction: 'out', form: 'plain' }, value: gzip.outPlainBytes },
+    { labels: { direction: 'out', form: 'compressed' }, value: gzip.outCompressedBytes }
+  ]
 }
 
 function sharedReaders(

@@ -296,6 +296,15 @@ export const errorTable = {
   ),
 
   FRAME_INVALID: spec(601, 400, 'decode', '{problem}', { kafka: 42 }),
+  // Of ES01 connections that agreed on gzip.
+  GZIP_INVALID: spec(602, 400, 'decode', 'the payload is not valid gzip: {problem}', { kafka: 42 }),
+  INFLATED_TOO_LARGE: spec(
+    603,
+    400,
+    'decode',
+    'the payload inflates to more than the limit of {limit} bytes (--max-record-bytes and 1 MiB, at least 16 MiB)',
+    { kafka: 10 }
+  ),
 
   INTERNAL: spec(901, 500, 'internal error', 'internal error (id {id})', { written: 'unknown' })
 } as const satisfies Record<string, ErrorSpec>

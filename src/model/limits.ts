@@ -170,6 +170,13 @@ export const limits = {
   /** An ES01 frame may always have this many bytes, and this much more than the largest record (spec 12). */
   frameBytesMin: 16 * 1024 * 1024,
   frameSurplusBytes: 1024 * 1024,
+  /** A gzip payload of so many bytes at most is inflated or made on the main thread: a quarter of a millisecond at most, and the hand-over costs half of that (measured). */
+  gzipAtOnceBytesMax: 16 * 1024,
+  /** And inflated to so many at most. */
+  gzipInflatedAtOnceBytesMax: 64 * 1024,
+  /** First bytes of a gzip payload that are inflated to see its topic, and twice as many each time until here, before the rest is. */
+  gzipPrefixBytes: 512,
+  gzipPrefixBytesMax: 2 * 1024,
   /** A frame larger than this share of a ring travels in memory of its own, so an empty ring has room for any other. */
   ringFrameShare: 4,
   /** Such frames together may hold this part of the request memory beside it, so that a few large ones leave room for the many small. */

@@ -111,8 +111,17 @@ export const processSeries = {
   ),
   millrace_es01_refused_connections_total: spec('counter', ['reason'], 'ES01 connections closed or not taken.'),
   millrace_es01_requests_total: spec('counter', [], 'Frames that were taken.'),
-  millrace_es01_error_frames_total: spec('counter', [], 'Requests answered by an error frame.'),
+  millrace_es01_error_frames_total: spec(
+    'counter',
+    ['code'],
+    'Requests answered by an error frame, by the code of the error.'
+  ),
   millrace_es01_received_bytes_total: spec('counter', [], 'Bytes received over ES01.'),
+  millrace_es01_gzip_bytes_total: spec(
+    'counter',
+    ['direction', 'form'],
+    'Bytes of payloads that were inflated (in) or compressed (out), as they were and as they are; a payload that inflates to more than it may counts up to where it was stopped.'
+  ),
   millrace_es01_pauses_total: spec('counter', [], 'Times that reading stopped because something was full.'),
   millrace_es01_socket_errors_total: spec('counter', [], 'ES01 connections that broke.'),
   millrace_es01_accept_errors_total: spec('counter', [], 'ES01 connections that could not be accepted.'),

@@ -34,11 +34,11 @@ test('the handshake', async t => {
   await t.test('drops the features that it does not have, and takes any token while auth is off', async t => {
     const client = await openRaw(t, es01)
     client.send(encodeHello('esk_whatever', 0xffff_ffff))
-    assert.equal((await client.take(13)).toString('hex'), '45533031000000000000000000')
+    assert.equal((await client.take(13)).toString('hex'), '45533031000000000100000000', 'gzip, and nothing else')
   })
   await t.test('may come byte by byte, and the frames behind it too', async t => {
     const client = await openRaw(t, es01)
-    const session = Buffer.concat([encodeHello('abc', 1), encodeFrame(5, opcodes.ping, Buffer.alloc(0))])
+    const session = Buffer.concat([encodeHello('abc', 0), encodeFrame(5, opcodes.ping, Buffer.alloc(0))])
     for (const byte of session) client.send(Buffer.from([byte]))
     assert.equal((await client.take(13)).toString('hex'), '45533031000000000000000000')
     assert.deepEqual(await client.frame(), { id: 5, opcode: opcodes.pong, payload: Buffer.alloc(0) })

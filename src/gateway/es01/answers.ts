@@ -2,8 +2,14 @@
  * From the broker's answers to frames in a connection's outbox. Main thread only.
  * One small object per request hears its answer; it lives until then, also when its connection is gone, because the
  * reply bytes that were reserved for the request are given back by it.
+ *
+ * Where payloads are gzip, an answer is gathered in one piece, compressed, and joins the outbox as a whole frame: small
+ * ones at once, large ones when the thread pool is done with them, so they may be overtaken. A request counts as in
+ * progress until then.
  */
 import { assert } from '../../base/assert.ts'
+import { copyBytes } from '../../base/copy.ts'
+import type { ErrorCode } from '../../model/errors.ts'
 import { BrokerError, errorText, filled } from '../../model/errors.ts'
 import type { Principal } from '../../model/principal.ts'
 import { limits } from '../../model/limits.ts'
@@ -15,9 +21,12 @@ import { PRODUCED_HEADER_BYTES } from '../../wire/es01/produce-frame.ts'
 import type { LatencyMeter } from '../shared/latency-meter.ts'
 import { isInternal } from '../shared/internal-failures.ts'
 import type { BufferPool } from './buffer-pool.ts'
+import { deflate, deflateNow, gzippedBytesMax } from './gzip.ts'
 import { Pieces } from './outbox.ts'
 import type { Outbox } from './outbox.ts'
+import type { GzipCounts } from './probe.ts'
 import type { ReplyShare } from './reply-share.ts'
+import type { FrameHead } from './requests.ts'
 
 /** What any request reserves at least: it may be answered by an error. */
 export const ERROR_FRAME_BYTES_MAX = FRAME_HEADER_BYTES + limits.errorTextBytesMax
@@ -29,18 +38,24 @@ export interface AnswerSink {
   readonly pool: BufferPool
   /** Who asks. */
   readonly who: Principal
+  /** Where it is counted what is compressed; null: payloads are not gzip. */
+  readonly gzip: GzipCounts | null
   /** Puts into the log what an internal error must not tell. @returns the id that it stands there under. */
   noteFailure(error: BrokerError): string
-  /** One more answer is in the outbox, of a request that was never in progress: a ping, or a refusal of ours. */
-  answered(isError: boolean): void
+  /**
+   * One more answer is in the outbox, of a request that was never in progress: a ping, or a refusal of ours.
+   * @param code of the error that it tells of; null: of none.
+   */
+  answered(code: ErrorCode | null): void
   /** One more answer is in the outbox, of a request in progress. */
-  completed(isError: boolean): void
+  completed(code: ErrorCode | null): void
   /** A produce that was held is dispatched: others may follow it. */
   dispatched(): void
 }
 
 /** Header bytes on their way into an outbox; used and copied within one call. */
 const header = Buffer.alloc(32)
+const NO_BYTES: Buffer = Buffer.alloc(0)
 
 /** @returns the message of an error frame. */
 function messageOf(sink: AnswerSink, error: BrokerError): string {
@@ -55,25 +70,42 @@ function worded({ message, details, spec: { es01, es01Text } }: BrokerError): st
 }
 
 function addErrorFrame(sink: AnswerSink, requestId: number, error: BrokerError): void {
-  const { outbox } = sink
   const text = Buffer.from(messageOf(sink, error), 'utf8')
   let bytes = Math.min(text.length, limits.errorTextBytesMax)
   // A cut goes before the first byte of a character, never inside one.
   while (bytes < text.length && ((text[bytes] as number) & 0xc0) === 0x80) bytes--
-  outbox.append(header, 0, writeFrameHeader(header, 0, requestId, opcodes.error, bytes))
-  outbox.append(text, 0, bytes)
+  addSmallFrame(sink, requestId, opcodes.error, text.subarray(0, bytes))
+}
+
+/** Adds a frame with a payload that may be compressed at once. */
+function addSmallFrame(sink: AnswerSink, requestId: number, opcode: number, payload: Buffer): void {
+  if (sink.gzip !== null) addGzipFrame(sink, { requestId, opcode }, payload.length, deflateNow(payload))
+  else addFrame(sink, { requestId, opcode }, payload)
+}
+
+/** Adds a whole frame. */
+function addFrame({ outbox }: AnswerSink, { requestId, opcode }: FrameHead, payload: Buffer): void {
+  outbox.append(header, 0, writeFrameHeader(header, 0, requestId, opcode, payload.length))
+  outbox.append(payload, 0, payload.length)
+}
+
+function addGzipFrame(sink: AnswerSink, head: FrameHead, plainBytes: number, compressed: Buffer): void {
+  assert(sink.gzip !== null, 'only what agreed on gzip gets it')
+  sink.gzip.outPlainBytes += plainBytes
+  sink.gzip.outCompressedBytes += compressed.length
+  addFrame(sink, head, compressed)
 }
 
 /** Answers a request at once, with an error frame. Nothing was reserved for it. */
 export function answerError(sink: AnswerSink, requestId: number, error: BrokerError): void {
   addErrorFrame(sink, requestId, error)
-  sink.answered(true)
+  sink.answered(error.code)
 }
 
 /** Answers a ping. */
 export function answerPing(sink: AnswerSink, requestId: number): void {
-  sink.outbox.append(header, 0, writeFrameHeader(header, 0, requestId, opcodes.pong, 0))
-  sink.answered(false)
+  addSmallFrame(sink, requestId, opcodes.pong, NO_BYTES)
+  sink.answered(null)
 }
 
 /** A produce in progress. Owns its reservation of reply bytes. */
@@ -93,28 +125,42 @@ export class ProduceCall implements ProduceCaller {
   }
 
   onProduced(bytes: Buffer, start: number, count: number): void {
-    const { outbox } = this.#sink
+    const { outbox, gzip } = this.#sink
     const resultBytes = count * RESULT_BYTES
     const payloadBytes = PRODUCED_HEADER_BYTES + resultBytes
+    if (gzip !== null) {
+      const payload = Buffer.allocUnsafe(payloadBytes)
+      bytes.copy(payload, writeU32(payload, 0, count), start, start + resultBytes)
+      return this.#finishGzip(payload)
+    }
     const at = writeFrameHeader(header, 0, this.#requestId, opcodes.produced, payloadBytes)
     outbox.append(header, 0, writeU32(header, at, count))
     outbox.append(bytes, start, start + resultBytes)
-    this.#finish(false)
+    this.#finish(null)
   }
 
   onProduceFailed(error: BrokerError): void {
     addErrorFrame(this.#sink, this.#requestId, error)
-    this.#finish(true)
+    this.#finish(error.code)
   }
 
   onDispatched(): void {
     this.#sink.dispatched()
   }
 
-  #finish(isError: boolean): void {
+  #finishGzip(payload: Buffer): void {
+    deflate(payload, compressed => {
+      if (compressed instanceof BrokerError) return this.onProduceFailed(compressed)
+      const head = { requestId: this.#requestId, opcode: opcodes.produced }
+      addGzipFrame(this.#sink, head, payload.length, compressed)
+      this.#finish(null)
+    })
+  }
+
+  #finish(code: ErrorCode | null): void {
     this.#meter.end(this.#startMs)
     this.#sink.outbox.finishAnswer(this.#reservedBytes)
-    this.#sink.completed(isError)
+    this.#sink.completed(code)
   }
 }
 
@@ -124,6 +170,9 @@ export class ReadCall implements ReadCaller {
   readonly #requestId: number
   #reservedBytes: number
   #pieces: Pieces | null = null
+  /** Where payloads are gzip, instead of pieces. */
+  #whole: Buffer | null = null
+  #wholeBytes = 0
   readonly #meter: LatencyMeter
   readonly #startMs: number
 
@@ -136,15 +185,16 @@ export class ReadCall implements ReadCaller {
   }
 
   onReadChunk(bytes: Buffer, start: number, end: number, totalBytes: number, isLast: boolean): void {
-    const { outbox, who } = this.#sink
+    const { outbox, who, gzip } = this.#sink
     // Nothing of it has left yet: it leaves as a whole, after its last chunk.
     if (isLast && who.isRevoked) return this.onReadFailed(new BrokerError('KEY_REVOKED'))
-    if (this.#pieces === null) this.#chargeRest(totalBytes)
+    if (this.#pieces === null && this.#whole === null) this.#chargeRest(totalBytes)
+    if (gzip !== null) return this.#gather(bytes.subarray(start, end), totalBytes, isLast)
     if (isLast && this.#pieces === null) {
       assert(end - start === totalBytes, 'the only chunk of an answer is the whole of it')
       this.#addHeader(totalBytes)
       outbox.append(bytes, start, end, true)
-      return this.#finish(false)
+      return this.#finish(null)
     }
     this.#pieces ??= new Pieces(this.#sink.pool)
     this.#pieces.append(bytes, start, end, true)
@@ -152,13 +202,28 @@ export class ReadCall implements ReadCaller {
     assert(this.#pieces.bytes === totalBytes, 'the chunks of an answer sum to its total')
     this.#addHeader(totalBytes)
     outbox.adopt(this.#pieces)
-    this.#finish(false)
+    this.#finish(null)
   }
 
   onReadFailed(error: BrokerError): void {
     this.#pieces?.drop()
     addErrorFrame(this.#sink, this.#requestId, error)
-    this.#finish(true)
+    this.#finish(error.code)
+  }
+
+  /** Gathers the answer in one piece, which is what can be compressed. */
+  #gather(chunk: Buffer, totalBytes: number, isLast: boolean): void {
+    const { who } = this.#sink
+    const whole = (this.#whole ??= Buffer.allocUnsafeSlow(totalBytes))
+    this.#wholeBytes = copyBytes(chunk, 0, chunk.length, whole, this.#wholeBytes)
+    if (!isLast) return
+    assert(this.#wholeBytes === totalBytes, 'the chunks of an answer sum to its total')
+    deflate(whole, compressed => {
+      if (compressed instanceof BrokerError) return this.onReadFailed(compressed)
+      if (who.isRevoked) return this.onReadFailed(new BrokerError('KEY_REVOKED'))
+      addGzipFrame(this.#sink, { requestId: this.#requestId, opcode: opcodes.consumed }, totalBytes, compressed)
+      this.#finish(null)
+    })
   }
 
   /**
@@ -166,7 +231,8 @@ export class ReadCall implements ReadCaller {
    * case; if the budget has room, the excess counts, and later requests wait for it.
    */
   #chargeRest(totalBytes: number): void {
-    const excess = FRAME_HEADER_BYTES + totalBytes - this.#reservedBytes
+    const answerBytes = FRAME_HEADER_BYTES + totalBytes
+    const excess = (this.#sink.gzip === null ? answerBytes : gzippedBytesMax(answerBytes)) - this.#reservedBytes
     if (excess > 0 && this.#sink.replies.reserveMore(excess)) this.#reservedBytes += excess
   }
 
@@ -175,9 +241,9 @@ export class ReadCall implements ReadCaller {
     this.#sink.outbox.append(header, 0, end)
   }
 
-  #finish(isError: boolean): void {
+  #finish(code: ErrorCode | null): void {
     this.#meter.end(this.#startMs)
     this.#sink.outbox.finishAnswer(this.#reservedBytes)
-    this.#sink.completed(isError)
+    this.#sink.completed(code)
   }
 }

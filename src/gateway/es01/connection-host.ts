@@ -4,6 +4,7 @@ import type { Clock } from '../../base/clock.ts'
 import type { Logger } from '../../base/logger.ts'
 import type { BufferPool } from './buffer-pool.ts'
 import type { Doorkeeper } from './doorkeeper.ts'
+import type { InflaterHost } from './inflater.ts'
 import type { CloseReason, Es01Probe } from './probe.ts'
 import type { ReceiveShared } from './receive-buffer.ts'
 import type { RequestReader } from './requests.ts'
@@ -44,6 +45,7 @@ export interface ConnectionHost {
   readonly pool: BufferPool
   readonly receive: ReceiveShared
   readonly requests: RequestReader
+  readonly inflating: InflaterHost
   /** Whose token a hello brings. */
   readonly doorkeeper: Doorkeeper
   readonly probe: Es01Probe

@@ -13,38 +13,27 @@
  */
 import type { Socket } from 'node:net'
 import { assert } from '../../base/assert.ts'
-import { BrokerError } from '../../model/errors.ts'
+import { BrokerError, type ErrorCode } from '../../model/errors.ts'
 import { limits } from '../../model/limits.ts'
 import { anonymous, type Principal } from '../../model/principal.ts'
-import { readU32 } from '../../wire/es01/bytes.ts'
-import {
-  FRAME_HEADER_BYTES,
-  FRAME_LENGTH_MIN,
-  isAnswerOpcode,
-  isRequestOpcode,
-  LENGTH_BYTES
-} from '../../wire/es01/frame.ts'
-import {
-  encodeHelloReply,
-  HELLO_HEADER_BYTES,
-  helloStatuses,
-  readHello,
-  type HelloStatus
-} from '../../wire/es01/handshake.ts'
+import { FRAME_HEADER_BYTES } from '../../wire/es01/frame.ts'
 import { logFailure, toldOf } from '../shared/internal-failures.ts'
 import type { AnswerSink } from './answers.ts'
 import { answerError } from './answers.ts'
 import type { BufferPool } from './buffer-pool.ts'
 import type { ConnectionHost, HostedConnection } from './connection-host.ts'
+import { frameInFront } from './frame-front.ts'
+import { FrameProgress } from './frame-progress.ts'
+import { greet } from './greeting.ts'
+import { Inflater, type RequestMemory } from './inflater.ts'
 import { Outbox } from './outbox.ts'
-import type { CloseReason } from './probe.ts'
-import type { ReceiveBudget } from './receive-buffer.ts'
+import { countError, type CloseReason, type GzipCounts } from './probe.ts'
 import { ReceiveBuffer } from './receive-buffer.ts'
 import { ReplyShare } from './reply-share.ts'
-import type { FrameOutcome } from './requests.ts'
+import type { FrameHead } from './requests.ts'
 import { isOwnStall, type Stall } from './stall.ts'
 import type { ByteTaker } from './take-socket.ts'
-import { takeSocket } from './take-socket.ts'
+import { takeSocket, writeTogether } from './take-socket.ts'
 
 type State = 'hello' | 'open' | 'closing' | 'lingering' | 'closed'
 
@@ -71,20 +60,23 @@ export class Es01Connection implements AnswerSink, ByteTaker, HostedConnection {
   #hasPrefix = false
   /** Monotonic time at which the hello, the frame, or the silence began, or the linger ends. */
   #sinceMs: number
-  /** Since when it was watched how the frame in front comes on, and what was there of it then. */
-  #progress: { readonly sinceMs: number; readonly bytes: number } | null = null
+  readonly #progress = new FrameProgress()
+  readonly #memory: RequestMemory
+  /** null: payloads are not gzip. */
+  #inflater: Inflater | null = null
   /** Waits for room or bytes: asked once, not once per attempt. */
   #isWaiting = false
   readonly #wake: () => void
 
   /** @param memory what the requests of this client may hold. */
-  constructor(host: ConnectionHost, accepted: Socket, remoteAddress: string, memory: ReceiveBudget) {
+  constructor(host: ConnectionHost, accepted: Socket, remoteAddress: string, memory: RequestMemory) {
     this.#host = host
     this.remoteAddress = remoteAddress
     this.replies = new ReplyShare(host.replyBudget, host.replyShareBytes)
     this.pool = host.pool
     this.#sinceMs = host.clock.monotonicMs()
     this.#receive = new ReceiveBuffer(host.receive, memory)
+    this.#memory = memory
     this.#wake = () => {
       this.#isWaiting = false
       host.wake(this)
@@ -92,9 +84,8 @@ export class Es01Connection implements AnswerSink, ByteTaker, HostedConnection {
     const taken = takeSocket(accepted, this)
     this.isDirect = taken.isDirect
     this.#socket = taken.socket
-    const write = (buffers: readonly Buffer[], written: () => void) => this.#write(buffers, written)
+    const write = (buffers: readonly Buffer[], written: () => void) => writeTogether(taken.socket, buffers, written)
     this.outbox = new Outbox(host.pool, this.replies, write, () => this.#afterWrite())
-    this.#socket.setNoDelay(true)
     this.#socket.on('end', () => this.#onEnd())
     this.#socket.on('error', error => {
       host.probe.socketErrors++
@@ -120,15 +111,19 @@ export class Es01Connection implements AnswerSink, ByteTaker, HostedConnection {
     this.#guard(() => this.#process())
   }
 
-  answered(isError: boolean): void {
-    if (isError) this.#host.probe.errorFrames++
+  get gzip(): GzipCounts | null {
+    return this.#inflater === null ? null : this.#host.probe.gzip
+  }
+
+  answered(code: ErrorCode | null): void {
+    if (code !== null) countError(this.#host.probe, code)
     this.#host.markDirty(this)
   }
 
-  completed(isError: boolean): void {
+  completed(code: ErrorCode | null): void {
     this.#inFlight--
     assert(this.#inFlight >= 0, 'more answers than requests in progress')
-    this.answered(isError)
+    this.answered(code)
   }
 
   dispatched(): void {
@@ -138,12 +133,9 @@ export class Es01Connection implements AnswerSink, ByteTaker, HostedConnection {
 
   afterDelivery(): void {
     this.outbox.flush(this.#host.clock.monotonicMs())
-    const canGoOn =
-      (this.#stall === 'held' && !this.#isHeld) ||
-      (this.#stall === 'inFlight' && this.#inFlight < limits.connectionRequestsMax) ||
-      (this.#stall === 'shareFull' && this.replies.hasRoom) ||
-      (this.#stall === 'unsent' && this.outbox.unsentBytes < limits.unsentBytesMax)
-    if (canGoOn) this.#host.wake(this)
+    const stall = this.#stall
+    const mayBeOver = stall === 'held' || stall === 'inFlight' || stall === 'unsent'
+    if (mayBeOver ? this.#ownStall() !== stall : stall === 'shareFull' && this.replies.hasRoom) this.#host.wake(this)
     this.#endIfDone()
   }
 
@@ -154,6 +146,7 @@ export class Es01Connection implements AnswerSink, ByteTaker, HostedConnection {
   beginClose(): void {
     if (!this.#isTaking()) return
     this.#state = 'closing'
+    this.#inflater?.drop()
     this.#pause()
     this.#host.markDirty(this)
   }
@@ -181,22 +174,11 @@ export class Es01Connection implements AnswerSink, ByteTaker, HostedConnection {
       if (elapsedMs > timeouts.helloMs) this.drop('helloTimeout')
     } else if (this.#hasPrefix) {
       if (elapsedMs > timeouts.bodyMs) this.drop('bodyTimeout')
-      else if (this.#receive.ownBytes > 0 && isShort.requests) this.#checkProgress(nowMs)
-      else this.#progress = null
+      else if (this.#receive.ownBytes === 0 || !isShort.requests) this.#progress.forget()
+      else if (!this.#progress.isEnough(nowMs, this.#receive.pendingBytes, timeouts.stalledMs)) this.drop('memory')
     } else if (elapsedMs > timeouts.idleMs && this.#inFlight === 0 && this.outbox.unsentBytes === 0) {
       this.drop('idleTimeout')
     }
-  }
-
-  /** Others wait for the memory of a frame in part: it must come on. */
-  #checkProgress(nowMs: number): void {
-    const { pendingBytes } = this.#receive
-    this.#progress ??= { sinceMs: nowMs, bytes: pendingBytes }
-    const elapsedMs = nowMs - this.#progress.sinceMs
-    if (elapsedMs <= this.#host.timeouts.stalledMs) return
-    const least = (elapsedMs * limits.shortFrameBytesPerSecond) / 1000
-    if (pendingBytes - this.#progress.bytes < least) this.drop('memory')
-    else this.#progress = null
   }
 
   #isTaking(): boolean {
@@ -220,59 +202,96 @@ export class Es01Connection implements AnswerSink, ByteTaker, HostedConnection {
     const receive = this.#receive
     this.#stall = 'none'
     if (this.#state === 'hello' && !this.#takeHello()) return
+    if (this.#inflater !== null && !this.#takeInflated(this.#inflater)) return
     for (;;) {
-      const pending = receive.pendingBytes
-      receive.expectedBytes = LENGTH_BYTES
-      if (pending < LENGTH_BYTES) return
-      const length = readU32(receive.bytes, receive.start)
+      const front = frameInFront(receive, this.#host.frameLengthMax)
+      if (front === 'none') return
       if (!this.#hasPrefix) {
         this.#hasPrefix = true
         this.#sinceMs = this.#host.clock.monotonicMs()
       }
-      if (length < FRAME_LENGTH_MIN || length > this.#host.frameLengthMax) return this.#refuse('frameLength')
-      receive.expectedBytes = LENGTH_BYTES + length
-      if (pending < FRAME_HEADER_BYTES) return
-      const opcode = receive.bytes[receive.start + FRAME_HEADER_BYTES - 1] as number
-      if (!isRequestOpcode(opcode) && !isAnswerOpcode(opcode)) return this.#refuse('unknownOpcode')
-      if (pending < receive.expectedBytes) return
-      if (!this.#takeFrame(receive.start + receive.expectedBytes)) return
-      receive.start += receive.expectedBytes
-      receive.shownBytes = receive.expectedBytes
-      this.#hasPrefix = false
-      this.#progress = null
+      if (front === 'part') return
+      if (front === 'frameLength' || front === 'unknownOpcode') return this.#refuse(front)
+      if (!(this.#inflater === null ? this.#takePlain(front) : this.#inflate(this.#inflater, front))) return
     }
   }
 
-  /** @returns false if the whole frame up to `end` has to wait, or is the last that is taken. */
-  #takeFrame(end: number): boolean {
-    if (this.#isHeld) this.#stall = 'held'
-    else if (this.#inFlight >= limits.connectionRequestsMax) this.#stall = 'inFlight'
-    else if (this.outbox.unsentBytes >= limits.unsentBytesMax) this.#stall = 'unsent'
-    else {
-      const outcome = this.#offer(end)
-      if (outcome === 'revoked') {
-        this.#refuse('keyRevoked')
-        return false
-      }
-      if (outcome !== 'started' && outcome !== 'held' && outcome !== 'answered') this.#stall = outcome
-      else {
-        this.#host.probe.requests++
-        if (outcome !== 'answered') this.#inFlight++
-        this.#isHeld = outcome === 'held'
-      }
-    }
-    return this.#stall === 'none'
+  /** The whole frame in front is taken. */
+  #consume(): void {
+    this.#receive.start += this.#receive.expectedBytes
+    this.#receive.shownBytes = this.#receive.expectedBytes
+    this.#hasPrefix = false
+    this.#progress.forget()
   }
 
-  #offer(end: number): FrameOutcome {
-    const { bytes, start } = this.#receive
-    try {
-      return this.#host.requests.take(this, bytes, start, end)
-    } catch (error) {
-      // A bug of ours. This request is answered, the others go on; what is known about it goes to the log alone.
-      answerError(this, readU32(bytes, start + LENGTH_BYTES), new BrokerError('INTERNAL', {}, { cause: error }))
-      return 'answered'
+  /** @returns false if the whole frame in front has to wait, or is the last that is taken. */
+  #takePlain(head: FrameHead): boolean {
+    const { bytes, start, expectedBytes } = this.#receive
+    if (this.#hasToWait() || !this.#offer(head, bytes, start + FRAME_HEADER_BYTES, start + expectedBytes)) return false
+    this.#consume()
+    return true
+  }
+
+  /** The same where its payload is gzip. */
+  #inflate(inflater: Inflater, head: FrameHead): boolean {
+    if (this.#hasToWait()) return false
+    const { bytes, start, expectedBytes, chargedBytes } = this.#receive
+    const payload = [start + FRAME_HEADER_BYTES, start + expectedBytes] as const
+    if (!inflater.offer(this.who, head, bytes, payload, chargedBytes)) {
+      this.#stall = 'noMemory'
+      return false
     }
+    this.#consume()
+    return this.#takeInflated(inflater)
+  }
+
+  /** @returns false while a frame is inflated, or has to wait although it is; nothing overtakes it. */
+  #takeInflated(inflater: Inflater): boolean {
+    if (inflater.state === 'lacksMemory') inflater.tryAgain(this.#receive.chargedBytes)
+    if (inflater.state === 'none') return true
+    if (inflater.state !== 'ready') {
+      this.#stall = inflater.state === 'working' ? 'inflating' : 'noMemory'
+      return false
+    }
+    const { head, payload } = inflater
+    if (payload instanceof BrokerError) {
+      this.#host.probe.requests++
+      answerError(this, head.requestId, payload)
+    } else if (this.#hasToWait() || !this.#offer(head, payload, 0, payload.length)) {
+      if (this.#stall !== 'none') inflater.keep()
+      return false
+    }
+    inflater.clear()
+    return true
+  }
+
+  /** What of this connection a whole frame has to wait for. */
+  #ownStall(): Stall {
+    if (this.#isHeld) return 'held'
+    if (this.#inFlight >= limits.connectionRequestsMax) return 'inFlight'
+    return this.outbox.unsentBytes >= limits.unsentBytesMax ? 'unsent' : 'none'
+  }
+
+  #hasToWait(): boolean {
+    this.#stall = this.#ownStall()
+    return this.#stall !== 'none'
+  }
+
+  /** @returns false if the frame with the payload bytes[start, end) has to wait, or no further one is taken. */
+  #offer(head: FrameHead, bytes: Buffer, start: number, end: number): boolean {
+    const outcome = this.#host.requests.take(this, head, bytes, start, end)
+    if (outcome === 'revoked') {
+      this.#refuse('keyRevoked')
+      return false
+    }
+    if (outcome !== 'started' && outcome !== 'held' && outcome !== 'answered') {
+      this.#stall = outcome
+      return false
+    }
+    this.#host.probe.requests++
+    if (outcome !== 'answered') this.#inFlight++
+    this.#isHeld = outcome === 'held'
+    return true
   }
 
   noteFailure(error: BrokerError): string {
@@ -284,34 +303,24 @@ export class Es01Connection implements AnswerSink, ByteTaker, HostedConnection {
   /** @returns true once the hello was accepted. */
   #takeHello(): boolean {
     const receive = this.#receive
-    const verdict = readHello(receive.bytes, receive.start, receive.end)
-    if (verdict.kind === 'incomplete') {
-      receive.expectedBytes = verdict.bytes === 0 ? HELLO_HEADER_BYTES + limits.tokenBytesMax : verdict.bytes
+    const greeting = greet(receive.bytes, receive.start, receive.end, this.#host.doorkeeper)
+    if (greeting.kind === 'incomplete') {
+      receive.expectedBytes = greeting.bytes
       return false
     }
-    if (verdict.kind === 'refused') {
-      return this.#refuseHello(verdict, verdict.status === helloStatuses.badMagic ? 'badMagic' : 'tokenTooLong')
+    this.outbox.append(greeting.reply, 0, greeting.reply.length)
+    if (greeting.kind === 'refused') {
+      this.#refuse(greeting.reason)
+      return false
     }
-    const tokenStart = receive.start + verdict.bytes - verdict.tokenBytes
-    const admission = this.#host.doorkeeper.admit(receive.bytes.subarray(tokenStart, receive.start + verdict.bytes))
-    if (admission.who === null) {
-      return this.#refuseHello(admission, admission.status === helloStatuses.authFailed ? 'authFailed' : 'authRequired')
-    }
-    this.who = admission.who
-    const reply = encodeHelloReply(helloStatuses.ok, 0, '')
-    this.outbox.append(reply, 0, reply.length)
+    const { who, hasGzip, bytes } = greeting
+    this.who = who
+    if (hasGzip) this.#inflater = new Inflater(this.#host.inflating, this.#memory, () => this.#host.wake(this))
     this.#host.markDirty(this)
-    receive.start += verdict.bytes
+    receive.start += bytes
     this.#sinceMs = this.#host.clock.monotonicMs()
     this.#state = 'open'
     return true
-  }
-
-  #refuseHello({ status, message }: { status: HelloStatus; message: string }, reason: CloseReason): false {
-    const reply = encodeHelloReply(status, 0, message)
-    this.outbox.append(reply, 0, reply.length)
-    this.#refuse(reason)
-    return false
   }
 
   #refuse(reason: CloseReason): void {
@@ -336,7 +345,7 @@ export class Es01Connection implements AnswerSink, ByteTaker, HostedConnection {
   #pause(): void {
     if (this.#isPaused) return
     this.#isPaused = true
-    if (this.#isTaking()) this.#host.probe.pauses++
+    if (this.#isTaking() && this.#stall !== 'inflating') this.#host.probe.pauses++
     this.#socket.pause()
   }
 
@@ -345,15 +354,6 @@ export class Es01Connection implements AnswerSink, ByteTaker, HostedConnection {
     this.#isPaused = false
     this.#sinceMs = this.#host.clock.monotonicMs()
     this.#socket.resume()
-  }
-
-  #write(buffers: readonly Buffer[], written: () => void): void {
-    this.#socket.cork()
-    buffers.forEach((buffer, i) => {
-      if (i === buffers.length - 1) this.#socket.write(buffer, written)
-      else this.#socket.write(buffer)
-    })
-    this.#socket.uncork()
   }
 
   #afterWrite(): void {
@@ -381,6 +381,7 @@ export class Es01Connection implements AnswerSink, ByteTaker, HostedConnection {
     this.#state = 'closed'
     this.memoryWaitSinceMs = Infinity
     this.outbox.drop()
+    this.#inflater?.drop()
     this.#receive.discard()
     this.#host.closed(this)
   }

@@ -14,6 +14,7 @@ import { systemClock } from '../../base/clock.ts'
 import type { Logger } from '../../base/logger.ts'
 import { frameLengthMax, limits } from '../../model/limits.ts'
 import type { Broker } from '../../model/requests.ts'
+import { NameReader } from '../../wire/es01/names.ts'
 import { plainAddress, splitAddress } from '../shared/address.ts'
 import type { ByteShare } from '../shared/byte-share.ts'
 import type { Certificates } from '../shared/certificates.ts'
@@ -25,6 +26,7 @@ import type { ConnectionHost, HostedConnection } from './connection-host.ts'
 import { Es01Connection } from './connection.ts'
 import { readConnectionsMax } from './connections-max.ts'
 import { Doorkeeper } from './doorkeeper.ts'
+import type { InflaterHost } from './inflater.ts'
 import type { CloseReason, Es01Probe } from './probe.ts'
 import { createProbe } from './probe.ts'
 import { createReceiveShared } from './receive-buffer.ts'
@@ -37,6 +39,8 @@ import { timeoutsOf } from './settings.ts'
 const SWEEP_MS_MAX = 1000
 /** Connections that wait to be accepted; the system may cut it. */
 const BACKLOG = 511
+
+const acceptOptions = { pauseOnConnect: true, allowHalfOpen: true, noDelay: true } as const
 
 export interface Es01GatewayOptions {
   readonly broker: Broker
@@ -94,6 +98,7 @@ class Listener implements Es01Gateway, ConnectionHost {
   readonly pool = new BufferPool(limits.idleBufferBytesMax)
   readonly receive
   readonly requests: RequestReader
+  readonly inflating: InflaterHost
   readonly doorkeeper: Doorkeeper
   readonly #broker: Broker
   readonly #settings: Es01Settings
@@ -133,12 +138,13 @@ class Listener implements Es01Gateway, ConnectionHost {
       produce: new LatencyMeter(this.clock, this.probe.produceSeconds),
       consume: new LatencyMeter(this.clock, this.probe.consumeSeconds)
     })
+    this.inflating = { frameLengthMax: this.frameLengthMax, counts: this.probe.gzip, names: new NameReader() }
     this.doorkeeper = new Doorkeeper(settings.auth, broker.keys)
     const share = Math.floor(replyBudget.limitBytes / limits.connectionReplyShare)
     this.replyShareBytes = Math.max(this.requests.largestAnswerBytes, share)
     this.#connectionsMax = options.connectionsMax ?? readConnectionsMax()
     this.#door = this.#buildDoor(options.certificates ?? null)
-    this.#server = createServer({ pauseOnConnect: true, allowHalfOpen: true }, socket => this.#accept(socket))
+    this.#server = createServer(acceptOptions, socket => this.#accept(socket))
     broker.onDelivered(() => this.#flushDirty())
   }
 

@@ -3,6 +3,7 @@
  */
 
 import type { Histogram } from '../../base/histogram.ts'
+import type { ErrorCode } from '../../model/errors.ts'
 import { latencyHistogram } from '../shared/latency-meter.ts'
 
 /** Why a connection was closed, or not taken, by the broker. */
@@ -25,14 +26,23 @@ export type CloseReason =
   | 'memory'
   | 'bug'
 
-/** Counters; `refused` by reason counts connections, `errorFrames` requests. */
+/** Bytes of payloads on connections that agreed on gzip: what was inflated, and to what; what was compressed, and to what. */
+export interface GzipCounts {
+  inCompressedBytes: number
+  inPlainBytes: number
+  outPlainBytes: number
+  outCompressedBytes: number
+}
+
+/** Counters; `refused` by reason counts connections, `errorFrames` requests by the code of the error. */
 export interface Es01Probe {
   accepted: number
   requests: number
-  errorFrames: number
+  readonly errorFrames: Map<ErrorCode, number>
   socketErrors: number
   acceptErrors: number
   receivedBytes: number
+  readonly gzip: GzipCounts
   /** Times a connection's reading stopped because something of the broker's was full. */
   pauses: number
   readonly refused: Record<CloseReason, number>
@@ -46,10 +56,11 @@ export function createProbe(): Es01Probe {
   return {
     accepted: 0,
     requests: 0,
-    errorFrames: 0,
+    errorFrames: new Map(),
     socketErrors: 0,
     acceptErrors: 0,
     receivedBytes: 0,
+    gzip: { inCompressedBytes: 0, inPlainBytes: 0, outPlainBytes: 0, outCompressedBytes: 0 },
     pauses: 0,
     refused: {
       connectionsPerIp: 0,
@@ -73,4 +84,9 @@ export function createProbe(): Es01Probe {
     produceSeconds: latencyHistogram(),
     consumeSeconds: latencyHistogram()
   }
+}
+
+/** Counts one more error frame. */
+export function countError({ errorFrames }: Es01Probe, code: ErrorCode): void {
+  errorFrames.set(code, (errorFrames.get(code) ?? 0) + 1)
 }

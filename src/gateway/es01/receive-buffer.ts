@@ -91,6 +91,11 @@ export class ReceiveBuffer {
     return this.#own?.length ?? 0
   }
 
+  /** Bytes that are charged to the budget. */
+  get chargedBytes(): number {
+    return this.#chargedBytes
+  }
+
   /** Where the socket puts its next read. @param isPaused no read follows until the connection resumes. */
   nextTail(isPaused: boolean): Uint8Array {
     this.#tailIsOwn = !isPaused && this.#own !== null

@@ -8,14 +8,14 @@ import { limits } from '../../model/limits.ts'
 import type { Principal } from '../../model/principal.ts'
 import type { Broker, SubmitOutcome } from '../../model/requests.ts'
 import { RESULT_BYTES, readFormats, submitOutcomes } from '../../model/requests.ts'
-import { readU32 } from '../../wire/es01/bytes.ts'
 import { decodeConsumeRequest } from '../../wire/es01/consume.ts'
-import { FRAME_HEADER_BYTES, isAnswerOpcode, opcodes } from '../../wire/es01/frame.ts'
+import { isAnswerOpcode, opcodes } from '../../wire/es01/frame.ts'
 import { NameReader, readTopic } from '../../wire/es01/names.ts'
 import { ProduceDecoder } from '../../wire/es01/produce-request.ts'
 import type { LatencyMeter } from '../shared/latency-meter.ts'
 import type { AnswerSink } from './answers.ts'
 import { answerError, answerPing, ERROR_FRAME_BYTES_MAX, ProduceCall, ReadCall } from './answers.ts'
+import { gzippedBytesMax } from './gzip.ts'
 import type { Es01Settings } from './settings.ts'
 
 /** Frame header and count of a produce answer, rounded up. */
@@ -28,6 +28,12 @@ const CONSUMED_OVERHEAD_BYTES = 64 * 1024
  * revoked: it was, and no further frame is to be taken. The others: it was not taken; offer it again later.
  */
 export type FrameOutcome = 'started' | 'held' | 'answered' | 'revoked' | 'noRoom' | 'shareFull' | 'noReplyBytes'
+
+/** What the header of a frame says beside its length. The opcode is one that exists. */
+export interface FrameHead {
+  readonly requestId: number
+  readonly opcode: number
+}
 
 /** How long requests take. */
 export interface RequestMeters {
@@ -52,22 +58,35 @@ export class RequestReader {
 
   /** What the largest answer to a read reserves. */
   get largestAnswerBytes(): number {
-    return this.#fetchBytesMax + CONSUMED_OVERHEAD_BYTES
+    return gzippedBytesMax(this.#fetchBytesMax + CONSUMED_OVERHEAD_BYTES)
   }
 
-  /** Takes the whole frame in bytes[start, end). Its opcode is one that exists. Bytes are borrowed until return. */
-  take(sink: AnswerSink, bytes: Buffer, start: number, end: number): FrameOutcome {
-    const requestId = readU32(bytes, start + 4)
-    const opcode = bytes[start + 8] as number
-    const payload = start + FRAME_HEADER_BYTES
+  /**
+   * Takes a whole frame, whose payload is bytes[start, end), inflated if it was gzip. Bytes are borrowed until return.
+   * A bug of ours answers this request, and the others go on; what is known about it goes to the log alone.
+   */
+  take(sink: AnswerSink, head: FrameHead, bytes: Buffer, start: number, end: number): FrameOutcome {
+    try {
+      return this.#take(sink, head, bytes, [start, end])
+    } catch (error) {
+      return this.#refuse(sink, head.requestId, new BrokerError('INTERNAL', {}, { cause: error }))
+    }
+  }
+
+  #take(
+    sink: AnswerSink,
+    { requestId, opcode }: FrameHead,
+    bytes: Buffer,
+    payload: readonly [number, number]
+  ): FrameOutcome {
     if (sink.who.isRevoked) {
       answerError(sink, requestId, new BrokerError('KEY_REVOKED'))
       return 'revoked'
     }
-    const denial = this.#denialOf(sink.who, opcode, bytes, [payload, end])
+    const denial = this.#denialOf(sink.who, opcode, bytes, payload)
     if (denial !== null) return this.#refuse(sink, requestId, denial)
-    if (opcode === opcodes.produce) return this.#takeProduce(sink, requestId, bytes, [payload, end])
-    if (opcode === opcodes.consume) return this.#takeConsume(sink, requestId, bytes, [payload, end])
+    if (opcode === opcodes.produce) return this.#takeProduce(sink, requestId, bytes, payload)
+    if (opcode === opcodes.consume) return this.#takeConsume(sink, requestId, bytes, payload)
     if (isAnswerOpcode(opcode)) {
       const problem = `0x${opcode.toString(16).toUpperCase()} is an answer, not a request`
       return this.#refuse(sink, requestId, new BrokerError('FIELD_INVALID', { field: 'opcode', problem }))
@@ -98,7 +117,8 @@ export class RequestReader {
       return this.#refuse(sink, requestId, new BrokerError('FRAME_INVALID', { problem: records.problem }))
     }
     const results = Math.min(records.count, limits.requestRecordsMax)
-    const reserved = Math.max(ERROR_FRAME_BYTES_MAX, RESULT_BYTES * results + PRODUCED_OVERHEAD_BYTES)
+    const answer = Math.max(ERROR_FRAME_BYTES_MAX, RESULT_BYTES * results + PRODUCED_OVERHEAD_BYTES)
+    const reserved = sink.gzip === null ? answer : gzippedBytesMax(answer)
     const reservation = sink.replies.reserve(reserved)
     if (reservation !== 'held') return reservation
     const call = new ProduceCall(sink, requestId, reserved, this.#meters.produce)
@@ -120,7 +140,8 @@ export class RequestReader {
       maxBytes: Math.min(Math.max(1, fields.maxBytes), this.#fetchBytesMax),
       format: readFormats.es01
     }
-    const reserved = read.maxBytes + CONSUMED_OVERHEAD_BYTES
+    const answer = read.maxBytes + CONSUMED_OVERHEAD_BYTES
+    const reserved = sink.gzip === null ? answer : gzippedBytesMax(answer)
     const reservation = sink.replies.reserve(reserved)
     if (reservation !== 'held') return reservation
     const call = new ReadCall(sink, requestId, reserved, this.#meters.consume)

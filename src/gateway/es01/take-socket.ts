@@ -52,6 +52,16 @@ export function takeSocket(accepted: Socket, taker: ByteTaker): TakenSocket {
   return { socket: new Socket(Object.assign(options, { handle })), isDirect: true }
 }
 
+/** Writes all of the buffers with one system call, as far as the system takes them. @param written called once for all of them. */
+export function writeTogether(socket: Socket, buffers: readonly Buffer[], written: () => void): void {
+  socket.cork()
+  buffers.forEach((buffer, i) => {
+    if (i === buffers.length - 1) socket.write(buffer, written)
+    else socket.write(buffer)
+  })
+  socket.uncork()
+}
+
 function isStreamHandle(handle: unknown): boolean {
   if (typeof handle !== 'object' || handle === null) return false
   return ['readStart', 'readStop', 'useUserBuffer', 'close'].every(

@@ -40,3 +40,8 @@ export function readTopic(bytes: Buffer, start: number, end: number, names: Name
   const topicEnd = topicStart + readU16(bytes, start)
   return topicEnd > end ? null : names.read(bytes, topicStart, topicEnd)
 }
+
+/** Is the topic that stands first in that payload whole, UTF-8 or not? */
+export function topicEnds(payload: Buffer): boolean {
+  return payload.length >= 2 && payload.length >= 2 + readU16(payload, 0)
+}

@@ -39,7 +39,7 @@ async function startGuarded(t: TestContext): Promise<Fixture & { key: FakePrinci
   const fixture = await startGateway(t, { settings: { auth: 'required' } })
   const key = fixture.broker.keys.add('good', 't')
   const client = await fixture.open()
-  client.send(encodeHello('good', 1))
+  client.send(encodeHello('good', 0))
   assert.deepEqual(await replyTo(client), { status: helloStatuses.ok, message: '' })
   return { ...fixture, key, client }
 }

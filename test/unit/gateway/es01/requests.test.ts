@@ -252,7 +252,7 @@ describe('a malformed frame', () => {
       assert.match(await client.errorText(i + 1), expected)
     }
     assert.equal(broker.submitted, 0)
-    assert.equal(gateway.probe.errorFrames, cases.length)
+    assert.deepEqual([...gateway.probe.errorFrames], [['FRAME_INVALID', cases.length]])
     client.send(produce(9))
     assert.equal((await client.frame()).opcode, opcodes.produced)
   })
