@@ -177,6 +177,8 @@ export const limits = {
   /** First bytes of a gzip payload that are inflated to see its topic, and twice as many each time until here, before the rest is. */
   gzipPrefixBytes: 512,
   gzipPrefixBytesMax: 2 * 1024,
+  /** Silence of an ES01 connection after which the system asks whether its peer still is: half-open ones end by that. */
+  binaryKeepAliveMs: 60_000,
   /** A frame larger than this share of a ring travels in memory of its own, so an empty ring has room for any other. */
   ringFrameShare: 4,
   /** Such frames together may hold this part of the request memory beside it, so that a few large ones leave room for the many small. */

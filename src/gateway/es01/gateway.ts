@@ -40,7 +40,14 @@ const SWEEP_MS_MAX = 1000
 /** Connections that wait to be accepted; the system may cut it. */
 const BACKLOG = 511
 
-const acceptOptions = { pauseOnConnect: true, allowHalfOpen: true, noDelay: true } as const
+/** Keep-alive: a peer that is gone without a word ends its connection, in whatever state that is. */
+const acceptOptions = {
+  pauseOnConnect: true,
+  allowHalfOpen: true,
+  noDelay: true,
+  keepAlive: true,
+  keepAliveInitialDelay: limits.binaryKeepAliveMs
+} as const
 
 export interface Es01GatewayOptions {
   readonly broker: Broker
