@@ -38,6 +38,10 @@ export interface Consumed {
 export interface Es01Client {
   /** Requests without an answer yet. */
   readonly inFlight: number
+  /** Payloads of both directions are in gzip: it was asked for, and the broker accepted. */
+  readonly hasGzip: boolean
+  /** False once nothing can be sent any more: make a new client. */
+  readonly isOpen: boolean
   /**
    * Resolves when the records are as durable as the broker promises; results in their order. All are written or none.
    * @param producerId makes it idempotent: each record then has a sequence, one more than the last of its partition.
@@ -71,6 +75,14 @@ class Client implements Es01Client {
 
   get inFlight(): number {
     return this.#connection.inFlight
+  }
+
+  get hasGzip(): boolean {
+    return this.#connection.hasGzip
+  }
+
+  get isOpen(): boolean {
+    return this.#connection.isOpen
   }
 
   produce(topic: string, records: readonly ProduceRecord[], producerId?: string): Promise<ProduceResult[]> {

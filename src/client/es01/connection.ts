@@ -2,6 +2,8 @@
  * One ES01 connection of a client: handshake, frames out, answers in, matched by request id in any order.
  * Any thread with an event loop; one owner.
  *
+ * With gzip agreed, a large payload is deflated off this thread; frames behind it wait, so they leave in order.
+ *
  * Invariants
  * - A request that was sent settles exactly once: by its answer, by its deadline, or by the loss of the connection.
  * - An id is not used again while its request is open, nor while a late answer to it may still come.
@@ -12,11 +14,12 @@ import { connect as connectSecurely } from 'node:tls'
 import type { Written } from '../../model/errors.ts'
 import { FrameReader, isRequestOpcode, opcodes, patchRequestId } from '../../wire/es01/frame.ts'
 import type { Frame } from '../../wire/es01/frame.ts'
-import { encodeHello, helloStatuses, readHelloReply } from '../../wire/es01/handshake.ts'
+import { encodeHello, features, helloStatuses, readHelloReply } from '../../wire/es01/handshake.ts'
 import { trustOf, type ClientTls } from '../tls.ts'
 import { Es01Error, refusal } from './errors.ts'
+import { deflateFrame, inflatePayload } from './gzip.ts'
 
-/** Longest answer that is believed: far above what a broker sends, far below what exhausts a client. */
+/** Longest answer that is believed, also inflated: far above what a broker sends, far below what exhausts a client. */
 const ANSWER_BYTES_MAX = 256 * 1024 * 1024
 const REQUEST_IDS = 2 ** 32
 
@@ -27,6 +30,8 @@ export interface ConnectOptions {
   readonly token?: string
   /** Left out: plain TCP. */
   readonly tls?: ClientTls
+  /** Asks for payloads in gzip; they are if the broker accepts it. Default: false. */
+  readonly gzip?: boolean
   /** For connecting and the handshake together. Default: 5 s. */
   readonly connectTimeoutMs?: number
   /** For each request, from sending to its whole answer. Default: 30 s. */
@@ -38,6 +43,14 @@ type Settle = { readonly resolve: (frame: Frame) => void; readonly reject: (erro
 
 interface OpenRequest extends Settle {
   readonly deadlineMs: number
+  /** False while it waits to be deflated: then nothing of it can have reached the broker. */
+  isSent: boolean
+}
+
+/** A frame on its way out. null: still being deflated. */
+interface Outgoing {
+  readonly id: number
+  bytes: Buffer | null
 }
 
 /** Connects and shakes hands. Rejects with Es01Error; then nothing is left open. */
@@ -52,6 +65,7 @@ export function openConnection(options: ConnectOptions): Promise<Es01ClientConne
     const timer = setTimeout(() => {
       fail(new Es01Error('timeout', 'no', `no handshake with ${where} in ${timeoutMs} ms`))
     }, timeoutMs)
+    const asked = options.gzip === true ? features.gzip : 0
     const fail = (error: Es01Error): void => {
       clearTimeout(timer)
       // A socket that is being destroyed may still report; the promise has its reason already.
@@ -65,7 +79,9 @@ export function openConnection(options: ConnectOptions): Promise<Es01ClientConne
       fail(new Es01Error('connection', 'no', `cannot connect to ${where}: ${error.message}`, error))
     })
     socket.on('close', () => fail(new Es01Error('connection', 'no', `${where} closed the connection in the handshake`)))
-    socket.on(tls === undefined ? 'connect' : 'secureConnect', () => socket.write(encodeHello(options.token ?? '', 0)))
+    socket.on(tls === undefined ? 'connect' : 'secureConnect', () =>
+      socket.write(encodeHello(options.token ?? '', asked))
+    )
     socket.on('data', chunk => {
       reader.push(chunk)
       const reply = readHelloReply(reader.rest)
@@ -79,13 +95,16 @@ export function openConnection(options: ConnectOptions): Promise<Es01ClientConne
       clearTimeout(timer)
       socket.removeAllListeners()
       reader.skip(reply.bytes)
-      resolve(new Es01ClientConnection(socket, reader, options.requestTimeoutMs ?? 30_000))
+      const hasGzip = (reply.features & asked & features.gzip) !== 0
+      resolve(new Es01ClientConnection(socket, reader, hasGzip, options.requestTimeoutMs ?? 30_000))
     })
   })
 }
 
 /** An open connection. Made by openConnection alone. */
 export class Es01ClientConnection {
+  /** Payloads of both directions are in gzip. */
+  readonly hasGzip: boolean
   readonly #socket: Socket
   readonly #reader: FrameReader
   readonly #requestTimeoutMs: number
@@ -93,13 +112,16 @@ export class Es01ClientConnection {
   readonly #open = new Map<number, OpenRequest>()
   /** Ids whose requests timed out: their answers are dropped when they come. */
   readonly #abandoned = new Set<number>()
+  /** In order of the requests; empty unless the first is still being deflated. */
+  readonly #outgoing: Outgoing[] = []
   #nextId = 1
   #timer: NodeJS.Timeout | null = null
   /** Why nothing can be sent any more. */
   #ended: Es01Error | null = null
   readonly #closed: Promise<void>
 
-  constructor(socket: Socket, reader: FrameReader, requestTimeoutMs: number) {
+  constructor(socket: Socket, reader: FrameReader, hasGzip: boolean, requestTimeoutMs: number) {
+    this.hasGzip = hasGzip
     this.#socket = socket
     this.#reader = reader
     this.#requestTimeoutMs = requestTimeoutMs
@@ -112,6 +134,11 @@ export class Es01ClientConnection {
   /** Requests without an answer yet. */
   get inFlight(): number {
     return this.#open.size
+  }
+
+  /** False once it was closed or lost: nothing can be sent any more. */
+  get isOpen(): boolean {
+    return this.#ended === null
   }
 
   /**
@@ -130,6 +157,7 @@ export class Es01ClientConnection {
     return new Promise((resolve, reject) => {
       this.#open.set(id, {
         deadlineMs: performance.now() + this.#requestTimeoutMs,
+        isSent: false,
         reject,
         resolve: answer => {
           try {
@@ -140,7 +168,7 @@ export class Es01ClientConnection {
           }
         }
       })
-      this.#socket.write(frame)
+      this.#send(id, frame)
       this.#armTimer()
     })
   }
@@ -148,13 +176,44 @@ export class Es01ClientConnection {
   /** Ends the connection when the answers to all open requests have come. Resolves when it is closed. */
   close(): Promise<void> {
     this.#ended ??= new Es01Error('connection', 'no', 'the client was closed')
-    this.#socket.end()
+    if (this.#outgoing.length === 0) this.#socket.end()
     return this.#closed
   }
 
   /** Closes at once; open requests reject. */
   destroy(): void {
     this.#end('connection', 'the client was closed')
+  }
+
+  #send(id: number, frame: Buffer): void {
+    const bytes = this.hasGzip ? deflateFrame(frame) : frame
+    if (Buffer.isBuffer(bytes) && this.#outgoing.length === 0) return this.#write(id, bytes)
+    const outgoing: Outgoing = { id, bytes: Buffer.isBuffer(bytes) ? bytes : null }
+    this.#outgoing.push(outgoing)
+    if (Buffer.isBuffer(bytes)) return
+    bytes.then(
+      deflated => {
+        outgoing.bytes = deflated
+        this.#writeReady()
+      },
+      (error: unknown) => this.#end('protocol', `a request could not be deflated: ${String(error)}`, error)
+    )
+  }
+
+  #writeReady(): void {
+    for (let first = this.#outgoing[0]; first !== undefined && first.bytes !== null; first = this.#outgoing[0]) {
+      this.#outgoing.shift()
+      this.#write(first.id, first.bytes)
+    }
+    if (this.#ended !== null && this.#outgoing.length === 0) this.#socket.end()
+  }
+
+  /** One that timed out before it left is not sent any more. */
+  #write(id: number, bytes: Buffer): void {
+    const request = this.#open.get(id)
+    if (request === undefined) return
+    request.isSent = true
+    this.#socket.write(bytes)
   }
 
   #takeId(): number {
@@ -173,11 +232,28 @@ export class Es01ClientConnection {
       const request = this.#open.get(frame.requestId)
       if (request !== undefined) {
         this.#open.delete(frame.requestId)
-        request.resolve(frame)
+        this.#settle(request, frame)
       } else if (!this.#abandoned.delete(frame.requestId)) {
         return this.#end('protocol', `the broker answered request ${frame.requestId}, which is not open`)
       }
     }
+  }
+
+  #settle(request: OpenRequest, answer: Frame): void {
+    if (!this.hasGzip) return request.resolve(answer)
+    const fail = (cause: unknown): void => {
+      const message = `an answer cannot be inflated: ${cause instanceof Error ? cause.message : String(cause)}`
+      request.reject(new Es01Error('protocol', 'unknown', message, cause))
+      this.#end('protocol', message, cause)
+    }
+    let payload: Buffer | Promise<Buffer>
+    try {
+      payload = inflatePayload(answer.payload, ANSWER_BYTES_MAX)
+    } catch (error) {
+      return fail(error)
+    }
+    if (Buffer.isBuffer(payload)) request.resolve({ ...answer, payload })
+    else payload.then(inflated => request.resolve({ ...answer, payload: inflated }), fail)
   }
 
   #armTimer(): void {
@@ -194,8 +270,10 @@ export class Es01ClientConnection {
     for (const [id, request] of this.#open) {
       if (request.deadlineMs > nowMs) break
       this.#open.delete(id)
-      this.#abandoned.add(id)
-      request.reject(new Es01Error('timeout', 'unknown', `no answer in ${this.#requestTimeoutMs} ms`))
+      if (request.isSent) this.#abandoned.add(id)
+      request.reject(
+        new Es01Error('timeout', request.isSent ? 'unknown' : 'no', `no answer in ${this.#requestTimeoutMs} ms`)
+      )
     }
     this.#armTimer()
   }
@@ -205,10 +283,13 @@ export class Es01ClientConnection {
     if (this.#timer !== null) clearTimeout(this.#timer)
     this.#timer = null
     this.#socket.destroy()
-    // Sent, and no answer: the broker may have done it.
-    const written: Written = 'unknown'
     const lost = [...this.#open.values()]
     this.#open.clear()
-    for (const request of lost) request.reject(new Es01Error(kind, written, message, cause))
+    this.#outgoing.length = 0
+    for (const request of lost) {
+      // Sent, and no answer: the broker may have done it.
+      const written: Written = request.isSent ? 'unknown' : 'no'
+      request.reject(new Es01Error(kind, written, message, cause))
+    }
   }
 }
