@@ -1,0 +1,13 @@
+/**
+ * The client library, published as `millrace/client`: what a program needs to produce and consume over ES01, and to be a
+ * member of a consumer group. Any thread with an event loop. It imports Node's own modules and nothing else; docs/client.md
+ * describes it.
+ */
+export { BinaryClient, type ConsumeRequest, type ProduceOptions } from './binary-client.ts'
+export { ClientError, type ClientErrorKind } from './client-error.ts'
+export type { ClientOptions, PipelinedOptions } from './options.ts'
+export { PipelinedClient } from './pipelined-client.ts'
+export type { ConsumedRecord } from '../../wire/es01/consume.ts'
+export type { ProduceRecord, ProduceResult } from '../../wire/es01/produce-frame.ts'
+export type { Consumed } from '../es01/client.ts'
+export type { ClientTls } from '../tls.ts'

@@ -1,0 +1,135 @@
+/**
+ * A connection that is made when it is needed, and made again after it was lost. One owner; any thread with an event loop.
+ *
+ * Invariants
+ * - At most one connection is open, and at most one is being made, however many wait for it.
+ * - Nobody waits beyond the own deadline, and nothing is tried while nobody waits.
+ */
+import { connectEs01, type Es01Client } from '../es01/client.ts'
+import { ClientError, clientErrorOf, closedError } from './client-error.ts'
+import type { Connecting } from './options.ts'
+import { backoffMs, Bell } from './pauses.ts'
+
+interface Waiter {
+  readonly resolve: (connection: Es01Client) => void
+  readonly reject: (error: ClientError) => void
+  readonly timer: NodeJS.Timeout
+}
+
+export class Session {
+  readonly options: Connecting
+  #connection: Es01Client | null = null
+  readonly #waiters = new Set<Waiter>()
+  #isConnecting = false
+  #isClosed = false
+  /** Attempts and connections that failed since the last request that was answered. */
+  #failures = 0
+  #lastFailure = ''
+  /** Rung at the end. */
+  readonly #bell = new Bell()
+
+  constructor(options: Connecting) {
+    this.options = options
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed
+  }
+
+  /**
+   * The open connection, or the next one.
+   * @param deadlineMs on the clock of performance.now().
+   * @returns rejects with ClientError: connection (none in time), refused or untrusted (no use trying), closed.
+   */
+  connected(deadlineMs: number): Promise<Es01Client> {
+    if (this.#isClosed) return Promise.reject(closedError())
+    if (this.#connection?.isOpen === true) return Promise.resolve(this.#connection)
+    return new Promise((resolve, reject) => {
+      const giveUp = (): void => {
+        this.#waiters.delete(waiter)
+        const { host, port } = this.options
+        const reason = this.#lastFailure === '' ? '' : `: ${this.#lastFailure}`
+        const facts = { isRetryable: true }
+        reject(new ClientError('connection', 'no', `no connection to ${host}:${port} in time${reason}`, facts))
+      }
+      const waiter = { resolve, reject, timer: setTimeout(giveUp, Math.max(1, deadlineMs - performance.now())) }
+      this.#waiters.add(waiter)
+      if (!this.#isConnecting) this.#connect().catch((error: unknown) => this.#fail(clientErrorOf(error)))
+    })
+  }
+
+  /** Waits, until the session is closed at most. */
+  async pause(ms: number): Promise<void> {
+    if (!this.#isClosed && ms > 0) await this.#bell.wait(ms)
+  }
+
+  /** A request was answered: the next loss is not one of a row. */
+  noteAnswer(): void {
+    this.#failures = 0
+  }
+
+  /** Resolves when the requests in flight are answered and the connection is closed. */
+  async close(): Promise<void> {
+    this.#isClosed = true
+    this.#fail(closedError())
+    this.#bell.ring()
+    await this.#connection?.close()
+  }
+
+  /** Closes at once: requests in flight reject. */
+  destroy(): void {
+    this.#isClosed = true
+    this.#fail(closedError())
+    this.#bell.ring()
+    this.#connection?.destroy()
+  }
+
+  /** Tries until somebody is connected or nobody waits. */
+  async #connect(): Promise<void> {
+    this.#isConnecting = true
+    try {
+      while (this.#waiters.size > 0) {
+        if (this.#failures > 0) {
+          await this.pause(backoffMs(this.#failures, this.options.reconnect, Math.random()))
+          if (this.#waiters.size === 0) return
+        }
+        this.#failures++
+        const connection = await this.#tryOnce()
+        if (connection !== null) return this.#take(connection)
+      }
+    } finally {
+      this.#isConnecting = false
+    }
+  }
+
+  /** @returns null: it failed, and may not the next time. */
+  async #tryOnce(): Promise<Es01Client | null> {
+    const { reconnect: _, tls, ...options } = this.options
+    try {
+      return await connectEs01(tls === null ? options : { ...options, tls })
+    } catch (error) {
+      const failure = clientErrorOf(error)
+      this.#lastFailure = failure.message
+      if (!failure.retryable) this.#fail(failure)
+      return null
+    }
+  }
+
+  #take(connection: Es01Client): void {
+    if (this.#isClosed) return connection.destroy()
+    this.#connection = connection
+    for (const waiter of this.#waiters) {
+      clearTimeout(waiter.timer)
+      waiter.resolve(connection)
+    }
+    this.#waiters.clear()
+  }
+
+  #fail(error: ClientError): void {
+    for (const waiter of this.#waiters) {
+      clearTimeout(waiter.timer)
+      waiter.reject(error)
+    }
+    this.#waiters.clear()
+  }
+}
