@@ -21,7 +21,7 @@ export type OptionTexts = Readonly<Record<string, unknown>>
 export function addClientOptions(command: Command): Command {
   return addCredentialOptions(command)
     .addOption(
-      new Option('--broker <url>', `broker to talk to (default: ES_BROKER, MILLRACE_BROKER or ${defaultBroker})`)
+      new Option('--broker <url>', `broker to talk to (default: MILLRACE_BROKER, ES_BROKER or ${defaultBroker})`)
     )
     .addOption(new Option('--tls-ca <file>', 'PEM of who signed the certificate of an https broker, or that itself'))
     .addOption(new Option('--insecure', 'take any certificate of an https broker: for trials only'))
@@ -31,6 +31,19 @@ export function addClientOptions(command: Command): Command {
 /** An option with a default, which --help shows as one would type it. */
 export function optionWithDefault(flags: string, description: string, value: string): Option {
   return new Option(flags, description).default(value, value)
+}
+
+/** An option that may be given several times: its value is a list of texts. */
+export function repeatableOption(flags: string, description: string): Option {
+  return new Option(flags, `${description}; repeatable`).argParser((word: string, before: unknown): string[] => [
+    ...wordsOf(before),
+    word
+  ])
+}
+
+/** The texts of such an option, none if it was not given. */
+export function wordsOf(value: unknown): string[] {
+  return Array.isArray(value) ? value.map(String) : []
 }
 
 /** Adds examples after the options in --help. */
@@ -48,16 +61,28 @@ export function optionsOf(command: Command): OptionTexts {
   return Object.assign({}, ...chain) as OptionTexts
 }
 
-/** The client that --broker or the environment names. @throws UsageError */
-export function openClient(options: OptionTexts, io: CliIo): HttpClient {
-  const named = textOf(options['broker']) ?? io.env['MILLRACE_BROKER'] ?? io.env['ES_BROKER'] ?? ''
-  const written = named === '' ? defaultBroker : named
-  const url = written.includes('://') ? written : `http://${written}`
-  if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) {
+/** Which broker a command talks to, and as whom. */
+export interface BrokerAccess {
+  /** An http or https address; a slash at its end is possible. */
+  readonly broker: string
+  readonly secret: string | null
+  readonly tls: ClientTls
+}
+
+/** What the options and the environment name: a flag wins over MILLRACE_…, that over ES_…. @throws UsageError */
+export function accessOf(options: OptionTexts, io: CliIo): BrokerAccess {
+  const written = textOf(options['broker']) || io.env['MILLRACE_BROKER'] || io.env['ES_BROKER'] || defaultBroker
+  const broker = written.includes('://') ? written : `http://${written}`
+  if (!URL.canParse(broker) || !/^https?:$/.test(new URL(broker).protocol)) {
     throw new UsageError(`--broker '${written}' is not an http address: write ${defaultBroker}`)
   }
   const secret = readSecret({ auth: textOf(options['auth']), authFile: textOf(options['authFile']) }, io)
-  return new HttpClient({ broker: url, timeoutMs: ANSWER_TIMEOUT_MS, secret, tls: trustIn(options) })
+  return { broker, secret, tls: trustIn(options) }
+}
+
+/** A client of that broker. @param waitMs that an answer may take on purpose. @throws UsageError */
+export function openClient(options: OptionTexts, io: CliIo, waitMs = 0): HttpClient {
+  return new HttpClient({ ...accessOf(options, io), timeoutMs: ANSWER_TIMEOUT_MS + waitMs })
 }
 
 /** @throws UsageError if the file cannot be read. */
@@ -133,18 +158,24 @@ export function sizeOf(value: unknown, flag: string, range: WholeRange): Whole |
 }
 
 /** A time as the API takes it, before 1970 too. */
-const unixMs: WholeRange = { min: -(2n ** 63n), max: u64.max }
+export const unixMs: WholeRange = { min: -(2n ** 63n), max: u64.max }
 /** A date, or a date and a time with its zone: without one it would mean another moment on each machine. */
 const isoTime = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,3})?)?(Z|[+-]\d\d:\d\d))?$/
+
+/** An ISO 8601 time as Unix milliseconds. @returns null if it is none, or none that means one moment. */
+export function isoMsOf(text: string): number | null {
+  const day = text.slice(0, 10)
+  const timeMs = isoTime.test(text) ? Date.parse(text) : Number.NaN
+  // Date.parse takes February 31 for March 3.
+  return !Number.isNaN(timeMs) && new Date(Date.parse(day)).toISOString().startsWith(day) ? timeMs : null
+}
 
 /** Unix milliseconds, or an ISO 8601 time. @returns null if the option was not given. @throws UsageError */
 export function timeOf(value: unknown, flag: string): Whole | null {
   const text = textOf(value)
   if (text === null || /^-?\d+$/.test(text)) return wholeOf(text, flag, unixMs)
-  const day = text.slice(0, 10)
-  const timeMs = isoTime.test(text) ? Date.parse(text) : Number.NaN
-  // Date.parse takes February 31 for March 3.
-  if (!Number.isNaN(timeMs) && new Date(Date.parse(day)).toISOString().startsWith(day)) return timeMs
+  const timeMs = isoMsOf(text)
+  if (timeMs !== null) return timeMs
   throw new UsageError(
     `${flag} '${text}' is neither Unix milliseconds nor a time such as 2026-01-31 (UTC) or 2026-01-31T08:30:00Z`
   )

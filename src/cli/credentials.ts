@@ -20,8 +20,11 @@ export function readSecret(
 ): string | null {
   if (authFile !== null) return checked(firstLineOf(authFile), `--auth-file ${authFile}`)
   if (auth !== null) return checked(auth, '--auth')
-  const fromEnvironment = io.env['MILLRACE_KEY'] ?? io.env['ES_AUTH'] ?? ''
-  return fromEnvironment === '' ? null : checked(fromEnvironment, 'MILLRACE_KEY or ES_AUTH')
+  for (const name of ['MILLRACE_KEY', 'ES_AUTH']) {
+    const secret = io.env[name] ?? ''
+    if (secret !== '') return checked(secret, name)
+  }
+  return null
 }
 
 function firstLineOf(path: string): string {

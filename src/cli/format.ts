@@ -1,7 +1,6 @@
 /** The lines that commands print for people. Pure. With --json nothing of this is used. */
 import type {
   ConsumeAnswer,
-  ConsumedRecord,
   DescribeAnswer,
   OffsetsAnswer,
   ProducerAnswer,
@@ -25,11 +24,6 @@ export function showText(text: string): string {
 /** `partition=0 offset=57`, with ` (duplicate)`. */
 export function formatResult({ partition, offset, duplicate }: ProduceResult): string {
   return `partition=${partition} offset=${offset}${duplicate === true ? ' (duplicate)' : ''}`
-}
-
-/** `offset=0 key=alice value=…`; a record without a key has no `key=`. */
-export function formatRecord({ offset, key, value }: ConsumedRecord): string {
-  return `offset=${offset}${key === null ? '' : ` key=${showText(key)}`} value=${showText(value)}`
 }
 
 /** What an answer of a consume passed over, ahead of its records; null if nothing. */

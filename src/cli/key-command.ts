@@ -2,7 +2,7 @@
  * `millrace key …`: create, list, revoke, over the HTTP API; and create on a stopped broker, for whoever is locked out.
  * A secret is printed once, to stdout, by the command that made it.
  */
-import { Option, type Command } from 'commander'
+import type { Command } from 'commander'
 import { createKey, listKeys, revokeKey, type KeyFields, type KeyRule } from '../client/http/key-calls.ts'
 import { grantActions } from '../model/principal.ts'
 import {
@@ -10,10 +10,12 @@ import {
   addExamples,
   openClient,
   optionsOf,
+  repeatableOption,
   requiredText,
   smallWholeOf,
   textOf,
   u32,
+  wordsOf,
   type OptionTexts
 } from './common-options.ts'
 import { formatCreatedKey, formatKey } from './format-key.ts'
@@ -32,15 +34,7 @@ function addCreate(key: Command, io: CliIo, finish: (code: ExitCode) => void): v
     .command('create')
     .description('create a key; its secret is printed once and kept nowhere')
     .option('--name <name>', 'what people call it (required)')
-    .addOption(
-      new Option(
-        '--acl <action:prefix>',
-        `a rule, repeatable: ${grantActions.join(', ')} on topics; * is all`
-      ).argParser((word: string, before: unknown): string[] => [
-        ...(Array.isArray(before) ? before.map(String) : []),
-        word
-      ])
-    )
+    .addOption(repeatableOption('--acl <action:prefix>', `a rule: ${grantActions.join(', ')} on topics; * is all`))
     .option('--produce-bytes-per-sec <bytes>', 'budget for produce; 0 or left out: unlimited')
     .option('--consume-bytes-per-sec <bytes>', 'budget for consume; 0 or left out: unlimited')
     .option('--data-dir <path>', "write it into a stopped broker's data directory instead of asking a broker")
@@ -71,10 +65,9 @@ function addCreate(key: Command, io: CliIo, finish: (code: ExitCode) => void): v
 
 function fieldsOf(options: OptionTexts): KeyFields {
   const quota = (name: string, flag: string): number | null => smallWholeOf(options[name], flag, u32) || null
-  const words = Array.isArray(options['acl']) ? options['acl'].map(String) : []
   return {
     name: requiredText(options, 'name', '--name'),
-    acls: words.map(ruleOf),
+    acls: wordsOf(options['acl']).map(ruleOf),
     produce_bytes_per_sec: quota('produceBytesPerSec', '--produce-bytes-per-sec'),
     consume_bytes_per_sec: quota('consumeBytesPerSec', '--consume-bytes-per-sec')
   }

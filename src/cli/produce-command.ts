@@ -1,21 +1,25 @@
 /** `millrace produce`: one value, or one record per line of a file, over the HTTP API. Requests go one after the other. */
 import { createReadStream, statSync } from 'node:fs'
 import { Option, type Command } from 'commander'
-import { HttpClientError, type HttpClient, type ProduceRecord } from '../client/http/http-client.ts'
+import { HttpClientError, type HttpClient } from '../client/http/http-client.ts'
 import {
   addClientOptions,
   addExamples,
   openClient,
   optionsOf,
+  optionWithDefault,
+  repeatableOption,
   requiredText,
   smallWholeOf,
   textOf,
-  u32
+  u32,
+  wordsOf
 } from './common-options.ts'
 import { formatResult } from './format.ts'
 import { print, UsageError, type CliIo } from './io.ts'
 import { readLineBatches, type LineBatch } from './lines.ts'
 import { NUMBERED_RECORDS_MAX, numberingOf, sequenceAt, type Numbering } from './numbering.ts'
+import { headersOf, produceRecords, type RecordEncoding, type SharedFields } from './produce-request.ts'
 import { openProgress, type Progress } from './progress.ts'
 
 /**
@@ -33,7 +37,8 @@ const fates = { no: 'nothing was written', unknown: 'any may have been written',
 interface ProduceJob {
   readonly client: HttpClient
   readonly topic: string
-  readonly shared: Omit<ProduceRecord, 'value'>
+  readonly shared: SharedFields
+  readonly encoding: RecordEncoding
   /** null: records are not numbered, and sent twice they are written twice. */
   readonly numbering: Numbering | null
   readonly isJson: boolean
@@ -47,8 +52,15 @@ export function addProduceCommand(program: Command, io: CliIo): void {
     .option('--topic <topic>', 'the topic (required)')
     .option('--key <key>', 'key of the record, or of every record; decides the partition')
     .option('--partition <number>', 'partition, instead of the one the key decides')
+    .addOption(repeatableOption('--header <name=value>', 'header of every record; without = it has no value'))
     .addOption(new Option('--value <text>', 'value of one record').conflicts('fromFile'))
     .option('--from-file <path>', 'one record per non-empty line of this file; - reads stdin')
+    .addOption(
+      optionWithDefault('--encoding <encoding>', 'how key, values and values of headers are written', 'utf8').choices([
+        'utf8',
+        'base64'
+      ])
+    )
     .option('--producer-id <id>', 'write each record once, however often it is sent; needs --sequence')
     .option('--sequence <number>', 'number of the record, or of the first line; it counts up per line')
     .addHelpText(
@@ -58,6 +70,8 @@ export function addProduceCommand(program: Command, io: CliIo): void {
     )
   addExamples(addClientOptions(command), [
     'millrace produce --topic orders --key user-1 --value \'{"total":12}\'',
+    'millrace produce --topic orders --value checkout --header trace=af01 --header source=shop',
+    'millrace produce --topic images --encoding base64 --value "$(base64 -w0 photo.png)"',
     'millrace produce --topic orders --partition 0 --from-file orders.jsonl',
     'millrace produce --topic orders --partition 0 --producer-id shop-1 --sequence 0 --from-file orders.jsonl',
     'tail -f app.log | millrace produce --topic logs --from-file -'
@@ -66,10 +80,16 @@ export function addProduceCommand(program: Command, io: CliIo): void {
     const options = optionsOf(command)
     const key = textOf(options['key'])
     const partition = smallWholeOf(options['partition'], '--partition', u32)
+    const headers = headersOf(wordsOf(options['header']))
     const job: ProduceJob = {
       client: openClient(options, io),
       topic: requiredText(options, 'topic', '--topic'),
-      shared: { ...(key === null ? {} : { key }), ...(partition === null ? {} : { partition }) },
+      shared: {
+        ...(key === null ? {} : { key }),
+        ...(partition === null ? {} : { partition }),
+        ...(headers.length === 0 ? {} : { headers })
+      },
+      encoding: options['encoding'] === 'base64' ? 'base64' : 'utf8',
       numbering: numberingOf(options),
       isJson: options['json'] === true
     }
@@ -89,16 +109,13 @@ async function produceLines(
   io: CliIo,
   isShown: boolean
 ): Promise<number> {
-  const { client, topic, numbering } = job
-  const records = lines.map(value => ({ ...job.shared, value }))
-  const answer =
-    numbering === null
-      ? await client.produce(topic, records)
-      : await client.produceNumbered(
-          topic,
-          numbering.producerId,
-          records.map((record, i) => ({ ...record, sequence: sequenceAt(numbering, sentCount + i) }))
-        )
+  const { client, topic, shared, encoding, numbering } = job
+  const records = lines.map((value, i) => ({
+    ...shared,
+    value,
+    ...(numbering === null ? {} : { sequence: sequenceAt(numbering, sentCount + i) })
+  }))
+  const answer = await produceRecords(client, topic, { records, encoding, producerId: numbering?.producerId ?? null })
   const { results } = answer.body
   if (isShown)
     await print(

@@ -206,7 +206,7 @@ test('consume prints one line per record and the position', async t => {
     stdout,
     'offset=0 key=alice value=v0\noffset=1 value=v1\n-- next_offset=2 high_watermark=2 (2 record(s))\n'
   )
-  assert.equal(broker.asked[0]?.url, '/topics/x/consume?partition=0&offset=0&max_records=100')
+  assert.equal(broker.asked[0]?.url, '/topics/x/consume?partition=0&offset=0&max_records=100&encoding=base64')
 })
 
 test('consume says what it passed over, ahead of the records', async t => {
