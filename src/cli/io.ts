@@ -18,11 +18,19 @@ export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes]
 
 export type TextOutput = NodeJS.WritableStream & { readonly isTTY?: boolean }
 
+/** The part of a process that delivers signals. */
+export interface SignalSource {
+  on(signal: 'SIGINT' | 'SIGTERM', listener: () => void): unknown
+  off(signal: 'SIGINT' | 'SIGTERM', listener: () => void): unknown
+}
+
 export interface CliIo {
   readonly stdin: NodeJS.ReadableStream
   readonly stdout: TextOutput
   readonly stderr: TextOutput
   readonly env: Readonly<Record<string, string | undefined>>
+  /** Left out: this process. */
+  readonly signals?: SignalSource
 }
 
 /** Wrong use: `message` is the whole text for the user, one line per fault. */

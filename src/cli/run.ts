@@ -20,6 +20,7 @@ import { addProduceCommand } from './produce-command.ts'
 import { addProducerCommands } from './producer-command.ts'
 import { addSchemaCommands } from './schema-command.ts'
 import { addServeCommand } from './serve-command.ts'
+import { addTailCommand } from './tail/tail-command.ts'
 import { addTieredCommands } from './tiered-command.ts'
 import { addTopicCommands } from './topic-command.ts'
 import { readVersion } from './version.ts'
@@ -67,6 +68,7 @@ function buildProgram(io: CliIo, finish: (code: ExitCode) => void): Command {
   addTopicCommands(program, io)
   addProduceCommand(program, io)
   addConsumeCommand(program, io)
+  addTailCommand(program, io)
   addCommitCommands(program, io)
   addGroupCommands(program, io)
   addProducerCommands(program, io)

@@ -1,5 +1,6 @@
 /** Stand-ins for a terminal and for a broker that answers what a test tells it. */
 import { createServer, type IncomingMessage } from 'node:http'
+import { EventEmitter } from 'node:events'
 import { Readable, Writable } from 'node:stream'
 import type { TestContext } from 'node:test'
 import { runCli } from '../../../src/cli/run.ts'
@@ -34,13 +35,40 @@ export interface RunOptions {
   readonly isTerminal?: boolean
 }
 
-/** Runs one command in this process. */
-export async function run(words: readonly string[], options: RunOptions = {}): Promise<Outcome> {
+/** A command that runs. */
+export interface Running {
+  readonly stdout: Capture
+  readonly stderr: Capture
+  /** Delivers a signal, as the terminal does. */
+  signal(name: 'SIGINT' | 'SIGTERM'): void
+  /** How many listen to it. */
+  listeners(name: 'SIGINT' | 'SIGTERM'): number
+  readonly outcome: Promise<Outcome>
+}
+
+/** Starts a command in this process. */
+export function start(words: readonly string[], options: RunOptions = {}): Running {
   const stdout = capture(options.isTerminal)
   const stderr = capture(options.isTerminal)
   const stdin = Readable.from(options.stdin === undefined ? [] : [Buffer.from(options.stdin)])
-  const code = await runCli(words, { stdin, stdout, stderr, env: options.env ?? {} })
-  return { code, stdout: stdout.text, stderr: stderr.text }
+  const signals = new EventEmitter()
+  const outcome = runCli(words, { stdin, stdout, stderr, env: options.env ?? {}, signals }).then(code => ({
+    code,
+    stdout: stdout.text,
+    stderr: stderr.text
+  }))
+  return {
+    stdout,
+    stderr,
+    signal: name => void signals.emit(name),
+    listeners: name => signals.listenerCount(name),
+    outcome
+  }
+}
+
+/** Runs one command in this process to its end. */
+export function run(words: readonly string[], options: RunOptions = {}): Promise<Outcome> {
+  return start(words, options).outcome
 }
 
 export interface Asked {

@@ -1,0 +1,81 @@
+/**
+ * A stream that goes on over connections that break and brokers that start again: each connection begins behind the last
+ * whole event of the one before, so no record is lost or comes twice. It ends when it is told to, and by what does not
+ * pass: a key that is revoked, a topic that is deleted. Main thread.
+ *
+ *   connecting ──200──▶ reading ──cut, or an end that passes──▶ waiting ──retry──▶ connecting
+ *        └──────────────── a failure that passes ────────────────▲
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { HttpClientError } from '../../client/http/http-client.ts'
+import { errorTable, type ErrorCode } from '../../model/errors.ts'
+import { limits } from '../../model/limits.ts'
+import { EventParser, type ServerEvent } from './server-events.ts'
+import { refusal, type StreamRequest } from './stream-source.ts'
+
+export interface FollowParts {
+  readonly stream: StreamRequest
+  /** One connection. Rejects, and ends, with HttpClientError. */
+  open(lastId: string): Promise<AsyncIterable<string>>
+  /** Ends it all, also while it waits. */
+  readonly signal: AbortSignal
+  /** Tells the user of an outage, and of its end. */
+  notify(text: string): Promise<void>
+}
+
+/** Whether asking again can help. */
+export function mayPass({ kind, code, status }: HttpClientError): boolean {
+  if (kind === 'unreachable' || kind === 'unanswered') return true
+  if (kind !== 'refused') return false
+  if (code !== null && Object.hasOwn(errorTable, code)) return errorTable[code as ErrorCode].retry === 'same'
+  return status === 429 || status >= 500
+}
+
+/** Events as they come, those of one piece together. @throws HttpClientError that does not pass */
+export async function* follow(parts: FollowParts): AsyncGenerator<readonly ServerEvent[]> {
+  const { stream, signal } = parts
+  let lastId = ''
+  let outage: string | null = null
+  while (!signal.aborted) {
+    const parser: EventParser = new EventParser(lastId)
+    try {
+      for await (const piece of await parts.open(lastId)) {
+        const events = parser.take(piece)
+        const end = events.find(({ type }) => type === 'end')
+        if (outage !== null && end === undefined) {
+          outage = null
+          await parts.notify('connected again')
+        }
+        yield events.filter(event => event !== end)
+        if (end !== undefined) throw endOf(stream, end)
+      }
+      throw new HttpClientError(stream, 'unanswered', 0, 'the other side closed the stream')
+    } catch (error) {
+      if (signal.aborted) return
+      if (!(error instanceof HttpClientError) || !mayPass(error)) throw error
+      lastId = parser.lastId
+      if (outage === null) await parts.notify(`${error.reason}; trying again`)
+      outage = error.reason
+    }
+    await pause(parser.retryMs ?? limits.streamRetryMs, signal)
+  }
+}
+
+/** What the broker says when it ends a stream: a refusal that comes late. */
+function endOf(stream: StreamRequest, { data }: ServerEvent): HttpClientError {
+  const told = refusal(stream, 0, data)
+  const { code } = told ?? { code: null }
+  if (told === null || code === null || !Object.hasOwn(errorTable, code)) {
+    return new HttpClientError(stream, 'unanswered', 0, `the broker ended the stream: ${data}`)
+  }
+  return new HttpClientError(stream, 'refused', errorTable[code as ErrorCode].http, told.reason, told)
+}
+
+async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  try {
+    await sleep(ms, undefined, { signal })
+  } catch (error) {
+    // The wait was ended by the signal, and the loop ends by it too.
+    if (!signal.aborted) throw error
+  }
+}

@@ -1,0 +1,55 @@
+/**
+ * Server-sent events out of text that comes in pieces, as the HTML standard reads them, for what a broker sends: lines end
+ * with LF. One parser for one connection; main thread. What is not ended by an empty line is not an event, and its id
+ * does not count: so a connection that is cut in the middle of one loses nothing.
+ */
+
+export interface ServerEvent {
+  /** `message` unless the event says otherwise. */
+  readonly type: string
+  readonly data: string
+}
+
+export class EventParser {
+  /** Of the last whole event that had one: from there a stream goes on. */
+  lastId: string
+  /** After which the broker wants to be asked again; null: it did not say. */
+  retryMs: number | null = null
+  #line = ''
+  #type = ''
+  #id: string | null = null
+  #data: string[] = []
+
+  /** @param lastId of the connection before; empty: there was none. */
+  constructor(lastId: string) {
+    this.lastId = lastId
+  }
+
+  /** @returns the events that end in this piece. */
+  take(text: string): ServerEvent[] {
+    const lines = (this.#line + text).split('\n')
+    this.#line = lines.pop() ?? ''
+    return lines.flatMap(line => (line === '' ? this.#end() : this.#takeField(line)))
+  }
+
+  #takeField(line: string): ServerEvent[] {
+    const colon = line.indexOf(':')
+    const name = colon === -1 ? line : line.slice(0, colon)
+    const value = colon === -1 ? '' : line.slice(colon + 1).replace(/^ /, '')
+    if (name === 'event') this.#type = value
+    else if (name === 'data') this.#data.push(value)
+    else if (name === 'id') this.#id = value
+    else if (name === 'retry' && /^\d+$/.test(value)) this.retryMs = Number(value)
+    return []
+  }
+
+  #end(): ServerEvent[] {
+    const event = { type: this.#type || 'message', data: this.#data.join('\n') }
+    const isEvent = this.#data.length > 0
+    this.lastId = this.#id ?? this.lastId
+    this.#type = ''
+    this.#id = null
+    this.#data = []
+    return isEvent ? [event] : []
+  }
+}
