@@ -1,22 +1,27 @@
 /** The lines that the commands of keys print for people. Pure. */
 import type { KeyAnswer } from '../client/http/key-calls.ts'
 import { showText } from './format.ts'
+import { alignWords } from './table.ts'
 
 /** A new key, and its secret under a line that says what it is. */
 export function formatCreatedKey({ key_id: id, name, acls }: KeyAnswer, secret: string): string {
   return `created key '${showText(name)}' (${id}) with ${acls.length} rule(s)\nSECRET, shown this once:\n${secret}\n`
 }
 
-/** A key on one line, marked if it was revoked. */
-export function formatKey(key: KeyAnswer): string {
+/** Keys, one a line, marked if it was revoked. */
+export function formatKeys(keys: readonly KeyAnswer[]): string[] {
+  return alignWords(keys.map(wordsOfKey))
+}
+
+function wordsOfKey(key: KeyAnswer): string[] {
   const acls = key.acls.map(({ action, topic_prefix: prefix }) => `${action}:${prefix}`).join(',') || 'none'
-  const fields = [
+  return [
     key.key_id,
     `name='${showText(key.name)}'`,
     `acls=${acls}`,
     `produce_bytes_per_sec=${key.produce_bytes_per_sec ?? 'unlimited'}`,
     `consume_bytes_per_sec=${key.consume_bytes_per_sec ?? 'unlimited'}`,
-    `created=${new Date(key.created_at_ms).toISOString()}`
+    `created=${new Date(key.created_at_ms).toISOString()}`,
+    ...(key.disabled ? ['[revoked]'] : [])
   ]
-  return `${fields.join(' ')}${key.disabled ? ' [revoked]' : ''}`
 }

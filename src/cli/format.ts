@@ -8,6 +8,7 @@ import type {
   TopicConfigFields,
   Whole
 } from '../client/http/http-client.ts'
+import { alignWords } from './table.ts'
 
 const escapes: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r' }
 
@@ -48,30 +49,44 @@ export function formatConfig(config: TopicConfigFields): string[] {
   return Object.entries(config).map(([field, value]) => formatConfigValue(field, value))
 }
 
-/** A producer id: a line per partition that it wrote to, or one that says there is none. */
-export function formatProducer({ producer_id: id, partitions }: ProducerAnswer): string[] {
-  if (partitions.length === 0) return [`producer=${id} (no partitions)`]
-  return partitions.map(
-    ({ topic, partition, last_seen_sequence: sequence, last_offset: offset }) =>
-      `producer=${id} topic=${topic} partition=${partition} last_seen_sequence=${sequence} last_offset=${offset}`
-  )
+/** Producer ids: a line per partition that one wrote to, or one that says there is none. */
+export function formatProducers(producers: readonly ProducerAnswer[]): string[] {
+  return alignWords(producers.flatMap(wordsOfProducer))
+}
+
+function wordsOfProducer({ producer_id: id, partitions }: ProducerAnswer): string[][] {
+  if (partitions.length === 0) return [[`producer=${id}`, '(no partitions)']]
+  return partitions.map(({ topic, partition, last_seen_sequence: sequence, last_offset: offset }) => [
+    `producer=${id}`,
+    `topic=${topic}`,
+    `partition=${partition}`,
+    `last_seen_sequence=${sequence}`,
+    `last_offset=${offset}`
+  ])
 }
 
 /** A topic: its configuration, then one line per partition. */
 export function formatDescription({ name, partitions, config }: DescribeAnswer): string[] {
+  const rows = partitions.map(partition => [
+    `partition=${partition.id}`,
+    `start_offset=${partition.start_offset}`,
+    `end_offset=${partition.end_offset}`,
+    `segments=${partition.segment_count}`,
+    `size_bytes=${partition.size_bytes}`
+  ])
   return [
     `topic '${name}' with ${partitions.length} partition(s)`,
     `config ${formatConfig(config).join(' ')}`,
-    ...partitions.map(
-      partition =>
-        `partition=${partition.id} start_offset=${partition.start_offset} end_offset=${partition.end_offset} ` +
-        `segments=${partition.segment_count} size_bytes=${partition.size_bytes}`
-    )
+    ...alignWords(rows)
   ]
 }
 
-/** The offsets of a partition; of a question by time also the record found, or that none is so late. */
-export function formatOffsets({ partition, earliest, latest, offset, timestamp_ms: time }: OffsetsAnswer): string {
-  const bounds = `partition=${partition} earliest=${earliest} latest=${latest}`
-  return offset === undefined ? bounds : `${bounds} offset=${offset} timestamp_ms=${time ?? 'none'}`
+/** The offsets of partitions; of a question by time also the record found, or that none is so late. */
+export function formatOffsets(entries: readonly OffsetsAnswer[]): string[] {
+  return alignWords(
+    entries.map(({ partition, earliest, latest, offset, timestamp_ms: time }) => {
+      const bounds = [`partition=${partition}`, `earliest=${earliest}`, `latest=${latest}`]
+      return offset === undefined ? bounds : [...bounds, `offset=${offset}`, `timestamp_ms=${time ?? 'none'}`]
+    })
+  )
 }

@@ -1,5 +1,5 @@
-/** `millrace group …`: list, show, join, heartbeat, leave, assignment, reset, delete, over the HTTP API. */
-import { Option, type Command } from 'commander'
+/** `millrace group …`: list, show, lag, join, heartbeat, leave, assignment, reset, delete, over the HTTP API. */
+import type { Command } from 'commander'
 import {
   describeGroup,
   groupAssignment,
@@ -8,9 +8,7 @@ import {
   joinGroup,
   leaveGroup,
   listGroups,
-  removeGroup,
-  resetGroup,
-  type ResetPlace
+  removeGroup
 } from '../client/http/group-calls.ts'
 import type { HttpClient } from '../client/http/http-client.ts'
 import {
@@ -19,22 +17,17 @@ import {
   openClient,
   optionsOf,
   requiredText,
-  smallWholeOf,
+  repeatableOption,
   textOf,
-  timeOf,
-  u32,
   u64,
   wholeOf,
+  wordsOf,
   type OptionTexts
 } from './common-options.ts'
-import { formatAssignment, formatGroup, formatHeartbeat, formatMembers, formatOffsets } from './format-group.ts'
+import { formatAssignment, formatGroups, formatHeartbeat, formatMembers, formatOffsets } from './format-group.ts'
+import { addGroupLag } from './group-lag.ts'
+import { describeReset, resetExamples, resetOffsetsOf, type Printed } from './group-reset.ts'
 import { print, UsageError, type CliIo } from './io.ts'
-
-/** What a command prints: the answers as they came, and the same for people. */
-interface Printed {
-  readonly json: readonly string[]
-  readonly lines: readonly string[]
-}
 
 type Act = (client: HttpClient, name: string, options: OptionTexts) => Promise<Printed>
 
@@ -45,6 +38,7 @@ export function addGroupCommands(program: Command, io: CliIo): void {
     .description('list, show, reset and delete consumer groups, join and leave them')
   addList(group, io)
   addShow(group, io)
+  addGroupLag(group, io)
   addJoin(group, io)
   addHeartbeat(group, io)
   addLeave(group, io)
@@ -60,9 +54,10 @@ function finish(command: Command, examples: readonly string[], io: CliIo, act: A
   command.action(async (_, command: Command) => {
     const options = optionsOf(command)
     const name = requiredText(options, 'name', '--name')
-    const { json, lines } = await act(openClient(options, io), name, options)
+    const { json, lines, warning } = await act(openClient(options, io), name, options)
     const text = (options['json'] === true ? json : lines).map(line => `${line}\n`).join('')
     if (text !== '') await print(io.stdout, text)
+    if (warning !== undefined) await print(io.stderr, `millrace: ${warning}\n`)
   })
 }
 
@@ -72,7 +67,7 @@ function addList(group: Command, io: CliIo): void {
   command.action(async (_, command: Command) => {
     const options = optionsOf(command)
     const answer = await listGroups(openClient(options, io))
-    const text = answer.body.groups.map(formatGroup).sort().join('\n') || '(no groups)'
+    const text = formatGroups(answer.body.groups).join('\n') || '(no groups)'
     await print(io.stdout, `${options['json'] === true ? answer.text : text}\n`)
   })
 }
@@ -84,17 +79,16 @@ function addShow(group: Command, io: CliIo): void {
     const offsets = await groupOffsets(client, name)
     return {
       json: [described.text, offsets.text],
-      lines: [formatGroup(described.body), ...formatMembers(described.body), ...formatOffsets(offsets.body)]
+      lines: [...formatGroups([described.body]), ...formatMembers(described.body), ...formatOffsets(offsets.body)]
     }
   })
 }
 
 function addJoin(group: Command, io: CliIo): void {
-  const topics = new Option('--topic <topic>', 'a topic to consume, repeatable (required)')
   const command = group
     .command('join')
     .description('join a group, and print the member id, the generation and the partitions')
-    .addOption(topics.argParser((word: string, before: unknown) => [...wordsOf(before), word]))
+    .addOption(repeatableOption('--topic <topic>', 'a topic to consume (required)'))
     .option('--member-id <id>', 'the id to have; left out, the broker picks one')
     .addHelpText('after', '\nA member that sends no heartbeat is removed after --coord-member-timeout of the broker.')
   finish(command, ['millrace group join --name analytics --topic orders'], io, async (client, name, options) => {
@@ -137,24 +131,7 @@ function addAssignment(group: Command, io: CliIo): void {
 }
 
 function addReset(group: Command, io: CliIo): void {
-  const command = group
-    .command('reset')
-    .description('commit where a topic begins, where it ends, or where it was at a time')
-    .option('--topic <topic>', 'the topic (required)')
-    .option('--partition <number>', 'one partition; all if left out')
-    .option('--to <place>', 'earliest, latest, Unix milliseconds, or ISO 8601 such as 2026-01-31T08:30:00Z (required)')
-    .addHelpText('after', '\nConsumers that run go on from where they are: stop them first.')
-  const examples = [
-    'millrace group reset --name analytics --topic orders --to earliest',
-    'millrace group reset --name analytics --topic orders --partition 0 --to 2026-01-31T08:30:00Z'
-  ]
-  finish(command, examples, io, async (client, name, options) => {
-    const topic = requiredText(options, 'topic', '--topic')
-    const partition = smallWholeOf(options['partition'], '--partition', u32)
-    const to = placeOf(requiredText(options, 'to', '--to'))
-    const { body, text } = await resetGroup(client, name, { topic, partition, to })
-    return { json: [text], lines: formatOffsets(body) }
-  })
+  finish(describeReset(group.command('reset')), resetExamples, io, resetOffsetsOf)
 }
 
 function addDelete(group: Command, io: CliIo): void {
@@ -175,13 +152,4 @@ function addMember(command: Command): Command {
 /** @throws UsageError */
 function memberOf(options: OptionTexts): string {
   return requiredText(options, 'memberId', '--member-id')
-}
-
-function wordsOf(value: unknown): string[] {
-  return Array.isArray(value) ? value.map(String) : []
-}
-
-/** @throws UsageError */
-function placeOf(text: string): ResetPlace {
-  return text === 'earliest' || text === 'latest' ? text : { timestamp_ms: timeOf(text, '--to') ?? 0 }
 }

@@ -3,6 +3,7 @@
  * terminal and from npm or the launcher, so for half a second more of them count as the same; after that one ends the
  * process as it would without us. Main thread.
  */
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { CliIo } from './io.ts'
 
 /** The same signal again within this time is an echo of the first. */
@@ -33,5 +34,22 @@ export function listenForInterrupt({ signals = process }: Pick<CliIo, 'signals'>
     forget: () => {
       if (!controller.signal.aborted) remove()
     }
+  }
+}
+
+/** Resolves when it is, or was. */
+export function whenAborted(signal: AbortSignal): Promise<void> {
+  return new Promise(resolve => {
+    if (signal.aborted) resolve()
+    signal.addEventListener('abort', () => resolve(), { once: true })
+  })
+}
+
+/** A wait that the signal ends early. */
+export async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  try {
+    await sleep(ms, undefined, { signal })
+  } catch (error) {
+    if (!signal.aborted) throw error
   }
 }

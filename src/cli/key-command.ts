@@ -18,7 +18,7 @@ import {
   wordsOf,
   type OptionTexts
 } from './common-options.ts'
-import { formatCreatedKey, formatKey } from './format-key.ts'
+import { formatCreatedKey, formatKeys } from './format-key.ts'
 import { exitCodes, print, UsageError, type CliIo, type ExitCode } from './io.ts'
 
 /** Adds the command group to the program. @param finish hears the exit code of what runs on a stopped broker. */
@@ -85,7 +85,7 @@ function addList(key: Command, io: CliIo): void {
   command.action(async (_, command: Command) => {
     const options = optionsOf(command)
     const answer = await listKeys(openClient(options, io))
-    const lines = answer.body.keys.map(formatKey)
+    const lines = formatKeys(answer.body.keys)
     const text = lines.length === 0 ? '(no keys)' : lines.join('\n')
     await print(io.stdout, `${options['json'] === true ? answer.text : text}\n`)
   })

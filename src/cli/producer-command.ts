@@ -1,7 +1,7 @@
 /** `millrace producer …`: the ids of idempotent producers: list, revoke, over the HTTP API. */
 import type { Command } from 'commander'
 import { addClientOptions, addExamples, openClient, optionsOf, requiredText, textOf } from './common-options.ts'
-import { formatProducer } from './format.ts'
+import { formatProducers } from './format.ts'
 import { print, UsageError, type CliIo } from './io.ts'
 
 /** Adds the command group to the program. */
@@ -19,7 +19,7 @@ function addList(producer: Command, io: CliIo): void {
   command.action(async (_, command: Command) => {
     const options = optionsOf(command)
     const answer = await openClient(options, io).listProducers()
-    const lines = answer.body.producers.flatMap(formatProducer)
+    const lines = formatProducers(answer.body.producers)
     const text = lines.length === 0 ? '(no producers)' : lines.join('\n')
     await print(io.stdout, `${options['json'] === true ? answer.text : text}\n`)
   })

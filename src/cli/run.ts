@@ -5,7 +5,7 @@
 import { Command, CommanderError } from 'commander'
 import { HttpClientError } from '../client/http/http-client.ts'
 import { addCommitCommands } from './commit-command.ts'
-import { addClientOptions } from './common-options.ts'
+import { addClientOptions, optionsOf } from './common-options.ts'
 import { addConfigCommands } from './config-command.ts'
 import { addConsumeCommand } from './consume-command.ts'
 import { exitCodes, print, UsageError, type CliIo, type ExitCode } from './io.ts'
@@ -38,14 +38,18 @@ const KEY_HINT = '. Give a key with --auth-file, --auth or MILLRACE_KEY'
 /** Runs the command that `words` (without node and script) name. @returns the exit code of the process. */
 export async function runCli(words: readonly string[], io: CliIo): Promise<ExitCode> {
   let exitCode: ExitCode = exitCodes.ok
+  let isJson = false
   const program = buildProgram(io, code => {
     exitCode = code
+  })
+  program.hook('preAction', (_, command) => {
+    isJson = optionsOf(command)['json'] === true
   })
   try {
     await program.parseAsync(words, { from: 'user' })
     return exitCode
   } catch (error) {
-    return await report(error, io)
+    return await report(error, isJson, io)
   }
 }
 
@@ -91,17 +95,24 @@ function oneLine(text: string): string {
     .replace(/\s*\n\s*\(Did you mean (.+)\?\)$/, ': did you mean $1?')
 }
 
-/** Commander has printed its own errors; the rest is printed here. */
-async function report(error: unknown, io: CliIo): Promise<ExitCode> {
+/** Commander has printed its own errors; the rest is printed here. With --json a failure of a request is JSON too. */
+async function report(error: unknown, isJson: boolean, io: CliIo): Promise<ExitCode> {
   if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage
   if (error instanceof UsageError) {
     await print(io.stderr, `millrace: ${error.message}\n`)
     return exitCodes.usage
   }
   if (!(error instanceof HttpClientError)) throw error
-  await print(io.stderr, `millrace: ${explainFailure(error)}\n`)
   const isReached = error.kind === 'refused' || error.kind === 'foreign'
-  return isReached ? exitCodes.refused : exitCodes.unreachable
+  const exitCode = isReached ? exitCodes.refused : exitCodes.unreachable
+  await print(io.stderr, isJson ? failureJson(error, exitCode) : `millrace: ${explainFailure(error)}\n`)
+  return exitCode
+}
+
+/** What went wrong, for a program. */
+function failureJson(error: HttpClientError, exitCode: ExitCode): string {
+  const { reason, method, url, status, code, written } = error
+  return `${JSON.stringify({ error: reason, method, url, status, code, written, exit_code: exitCode })}\n`
 }
 
 /** What a missing answer leaves open, and the most likely cause of a connection that a broker closed. */

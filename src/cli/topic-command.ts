@@ -167,7 +167,7 @@ function addOffsets(topic: Command, io: CliIo): void {
         ? await client.topicOffsets(name, timeMs)
         : await client.partitionOffsets(name, partition, timeMs)
     const entries = 'partitions' in answer.body ? answer.body.partitions : [answer.body]
-    await print(io.stdout, `${options['json'] === true ? answer.text : entries.map(formatOffsets).join('\n')}\n`)
+    await print(io.stdout, `${options['json'] === true ? answer.text : formatOffsets(entries).join('\n')}\n`)
   })
 }
 

@@ -87,6 +87,71 @@ test('consumer groups on the command line', async t => {
     await prints('group leave --name g --member-id m', "left group 'g'")
     await prints('group leave --name g --member-id m --json')
   })
+  await t.test('show their lag by partition, of one or of all', async () => {
+    await api.post('/groups/other/commit', { topic: 'orders', partition: 1, offset: 1498 })
+    const { stdout } = await run('group lag --name g')
+    const [head, ...rest] = stdout.split('\n')
+    assert.match(head ?? '', /^group=g owner=anonymous generation=2 members=0 lag_records=2 lag_seconds=\d+(\.\d+)?$/)
+    assert.deepEqual(rest, [
+      'TOPIC   PARTITION             COMMITTED   END  LAG',
+      'orders          0                     1     3    2',
+      'orders          1  18446744073709551615  1500    0',
+      ''
+    ])
+    const lines = (await run('group lag --json')).stdout.trim().split('\n')
+    const [first, second] = lines.map(
+      line => JSON.parse(line) as { group: string; lag_records: number; partitions: object[] }
+    )
+    assert.match(lines[0] ?? '', /"committed":18446744073709551615,/)
+    assert.deepEqual([first?.group, first?.partitions.length, second?.group, second?.lag_records], ['g', 2, 'other', 2])
+    assert.deepEqual(second?.partitions, [
+      { topic: 'orders', partition: 0, committed: null, end: 3, lag: null },
+      { topic: 'orders', partition: 1, committed: 1498, end: 1500, lag: 2 }
+    ])
+    assert.match((await run('group lag --name g --topic none')).stdout, /\n\(no offsets\)\n$/)
+    await fails('group lag --name none', 1, /answered 404: no group 'none'/)
+    await prints('group delete --name other', "deleted group 'other'")
+  })
+  await t.test('show what a reset would change, and change nothing', async () => {
+    const before = (await api.get('/groups/g/offsets')).text
+    await prints(
+      'group reset --name g --topic orders --to latest --dry-run',
+      'PARTITION                BEFORE  AFTER                 CHANGE',
+      '        0                     1      3                     +2',
+      '        1  18446744073709551615   1500  -18446744073709550115',
+      '(dry run: nothing was changed)'
+    )
+    await prints(
+      'group reset --name new --topic orders --partition 0 --to 2 --dry-run --json',
+      '{"group":"new","topic":"orders","partition":0,"before":null,"after":2}'
+    )
+    assert.equal((await api.get('/groups/g/offsets')).text, before)
+    assert.equal((await api.get('/groups/new')).status, 404)
+  })
+  await t.test('are reset to an offset that is there, and to no other', async () => {
+    await prints(
+      'group reset --name g --topic orders --partition 0 --to 2',
+      'topic=orders partition=0 offset=2',
+      'topic=orders partition=1 offset=18446744073709551615'
+    )
+    const time = 'group reset --name g --topic orders --partition 0 --to 1700000000000'
+    await fails(time, 2, /is no offset of partition 0, which has 0 to 3; a time is written 1700000000000ms/)
+    await fails('group reset --name g --topic orders --to 4', 2, /is no offset of partition 0, which has 0 to 3/)
+    await prints(
+      `${time}ms`,
+      'topic=orders partition=0 offset=0',
+      'topic=orders partition=1 offset=18446744073709551615'
+    )
+  })
+  await t.test('are reset under running members with a warning', async () => {
+    await run('group join --name g --topic orders --member-id m')
+    const { code, stderr } = await run('group reset --name g --topic orders --partition 0 --to earliest')
+    assert.deepEqual(
+      [code, stderr],
+      [0, "millrace: group 'g' has 1 member(s): those that run go on from where they are\n"]
+    )
+    await run('group leave --name g --member-id m')
+  })
   await t.test('are reset, together or alone, and deleted', async () => {
     await prints('reset-offsets --topic orders', 'reset 2 entries across 1 group(s)')
     await prints('reset-offsets --topic orders --json', '{"groups_affected":1,"entries_reset":2}')
@@ -100,7 +165,7 @@ test('consumer groups on the command line', async t => {
       'topic=orders partition=0 offset=0',
       'topic=orders partition=1 offset=1500'
     )
-    await fails('group reset --name g --topic orders --to tomorrow', 2, /--to 'tomorrow' is neither/)
+    await fails('group reset --name g --topic orders --to tomorrow', 2, /--to 'tomorrow' is no place/)
     await prints('group delete --name g', "deleted group 'g'")
     await fails('group show --name g', 1, /answered 404: no group 'g'/)
   })

@@ -6,29 +6,21 @@
  *   connecting ──200──▶ reading ──cut, or an end that passes──▶ waiting ──retry──▶ connecting
  *        └──────────────── a failure that passes ────────────────▲
  */
-import { setTimeout as sleep } from 'node:timers/promises'
 import { HttpClientError } from '../../client/http/http-client.ts'
-import { errorTable, type ErrorCode } from '../../model/errors.ts'
+import { errorTable } from '../../model/errors.ts'
 import { limits } from '../../model/limits.ts'
+import { knownCode, mayPass, refusal, type RawRequest } from '../failures.ts'
+import { pause } from '../interrupt.ts'
 import { EventParser, type ServerEvent } from './server-events.ts'
-import { refusal, type StreamRequest } from './stream-source.ts'
 
 export interface FollowParts {
-  readonly stream: StreamRequest
+  readonly stream: RawRequest
   /** One connection. Rejects, and ends, with HttpClientError. */
   open(lastId: string): Promise<AsyncIterable<string>>
   /** Ends it all, also while it waits. */
   readonly signal: AbortSignal
   /** Tells the user of an outage, and of its end. */
   notify(text: string): Promise<void>
-}
-
-/** Whether asking again can help. */
-export function mayPass({ kind, code, status }: HttpClientError): boolean {
-  if (kind === 'unreachable' || kind === 'unanswered') return true
-  if (kind !== 'refused') return false
-  if (code !== null && Object.hasOwn(errorTable, code)) return errorTable[code as ErrorCode].retry === 'same'
-  return status === 429 || status >= 500
 }
 
 /** Events as they come, those of one piece together. @throws HttpClientError that does not pass */
@@ -62,20 +54,8 @@ export async function* follow(parts: FollowParts): AsyncGenerator<readonly Serve
 }
 
 /** What the broker says when it ends a stream: a refusal that comes late. */
-function endOf(stream: StreamRequest, { data }: ServerEvent): HttpClientError {
-  const told = refusal(stream, 0, data)
-  const { code } = told ?? { code: null }
-  if (told === null || code === null || !Object.hasOwn(errorTable, code)) {
-    return new HttpClientError(stream, 'unanswered', 0, `the broker ended the stream: ${data}`)
-  }
-  return new HttpClientError(stream, 'refused', errorTable[code as ErrorCode].http, told.reason, told)
-}
-
-async function pause(ms: number, signal: AbortSignal): Promise<void> {
-  try {
-    await sleep(ms, undefined, { signal })
-  } catch (error) {
-    // The wait was ended by the signal, and the loop ends by it too.
-    if (!signal.aborted) throw error
-  }
+function endOf(stream: RawRequest, { data }: ServerEvent): HttpClientError {
+  const code = knownCode(refusal(stream, 0, data).code)
+  if (code === null) return new HttpClientError(stream, 'unanswered', 0, `the broker ended the stream: ${data}`)
+  return refusal(stream, errorTable[code].http, data)
 }

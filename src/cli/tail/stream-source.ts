@@ -5,23 +5,19 @@
 import { once } from 'node:events'
 import { request, type IncomingMessage } from 'node:http'
 import { request as requestSecurely } from 'node:https'
-import { HttpClientError, parseExact } from '../../client/http/http-client.ts'
+import { HttpClientError } from '../../client/http/http-client.ts'
 import { trustOf } from '../../client/tls.ts'
 import type { BrokerAccess } from '../common-options.ts'
+import { broken, refusal, type RawRequest } from '../failures.ts'
 
 /** A broker sends a comment every 15 s: a connection that is silent for so long is dead. */
 const SILENCE_MS = 45_000
 /** No refusal of a broker is longer. */
 const REFUSAL_CHARACTERS_MAX = 64 * 1024
 
-export interface StreamRequest {
-  readonly method: string
-  readonly url: string
-}
-
 /** Opens it. @param lastId from which it goes on; empty: from where the address says. */
 export async function openEvents(
-  stream: StreamRequest,
+  stream: RawRequest,
   { secret, tls }: Omit<BrokerAccess, 'broker'>,
   lastId: string,
   signal: AbortSignal
@@ -37,7 +33,7 @@ export async function openEvents(
 }
 
 async function start(
-  stream: StreamRequest,
+  stream: RawRequest,
   { secret, tls }: Omit<BrokerAccess, 'broker'>,
   lastId: string,
   signal: AbortSignal
@@ -63,7 +59,7 @@ async function start(
   }
 }
 
-async function* pieces(stream: StreamRequest, response: IncomingMessage): AsyncGenerator<string> {
+async function* pieces(stream: RawRequest, response: IncomingMessage): AsyncGenerator<string> {
   try {
     for await (const piece of response) yield String(piece)
   } catch (error) {
@@ -71,31 +67,13 @@ async function* pieces(stream: StreamRequest, response: IncomingMessage): AsyncG
   }
 }
 
-function broken(stream: StreamRequest, error: unknown): HttpClientError {
-  return new HttpClientError(stream, 'unanswered', 0, error instanceof Error ? error.message : String(error))
-}
-
 /** A refusal with the words of the broker, or of whoever stands in between. */
-async function refusalOf(stream: StreamRequest, response: IncomingMessage): Promise<HttpClientError> {
+async function refusalOf(stream: RawRequest, response: IncomingMessage): Promise<HttpClientError> {
   let text = ''
   for await (const piece of pieces(stream, response)) {
     text += piece
     if (text.length > REFUSAL_CHARACTERS_MAX) break
   }
   const status = response.statusCode ?? 0
-  return refusal(stream, status, text) ?? new HttpClientError(stream, 'refused', status, text.trim().slice(0, 300))
-}
-
-/** A refusal out of the JSON that a broker says it in; null if it is none. */
-export function refusal(stream: StreamRequest, status: number, text: string): HttpClientError | null {
-  let decoded: unknown
-  try {
-    decoded = parseExact(text)
-  } catch (error) {
-    if (error instanceof SyntaxError) return null
-    throw error
-  }
-  if (typeof decoded !== 'object' || decoded === null || !('error' in decoded)) return null
-  const code = 'code' in decoded && typeof decoded.code === 'string' ? decoded.code : null
-  return new HttpClientError(stream, 'refused', status, String(decoded.error), { code, written: 'no' })
+  return refusal(stream, status, text)
 }

@@ -18,7 +18,7 @@ import {
   type OptionTexts
 } from '../common-options.ts'
 import { formatSkipped } from '../format.ts'
-import { listenForInterrupt, type Interrupt } from '../interrupt.ts'
+import { listenForInterrupt, whenAborted, type Interrupt } from '../interrupt.ts'
 import { print, UsageError, type CliIo } from '../io.ts'
 import { placeOf, placeQuery, placeWords } from '../place.ts'
 import { encodingOption, formatRecord, keyMatcher, recordJson, wantedEncoding } from '../record-text.ts'
@@ -129,13 +129,6 @@ async function tail(
     if (count >= filter.max) break
   }
   await print(io.stderr, `-- ${count} record(s)\n`)
-}
-
-function whenAborted(signal: AbortSignal): Promise<void> {
-  return new Promise(resolve => {
-    if (signal.aborted) resolve()
-    signal.addEventListener('abort', () => resolve(), { once: true })
-  })
 }
 
 /** The shape of an event's data is the contract of the API. */

@@ -1,18 +1,8 @@
 /** The commands as a user sees them: what is asked of the broker, what is printed, how they exit. */
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { test, type TestContext } from 'node:test'
-import { freePort, run, startFakeBroker, type Asked, type Told } from './terminal.ts'
-
-function inputFile(t: TestContext, content: string | Buffer): string {
-  const folder = mkdtempSync(join(tmpdir(), 'millrace-cli-'))
-  t.after(() => rmSync(folder, { recursive: true }))
-  const path = join(folder, 'input.txt')
-  writeFileSync(path, content)
-  return path
-}
+import { test } from 'node:test'
+import { inputFile, run, startFakeBroker, type Asked, type Told } from './terminal.ts'
 
 function valuesOf(asked: Asked): string[] {
   const body: { records: { value: string }[] } = JSON.parse(asked.body)
@@ -270,46 +260,6 @@ test('control characters of a value cannot break the line or steer the terminal'
   const words = ['consume', '--topic', 'x', '--partition', '0', '--broker', broker.url]
   assert.equal((await run(words)).stdout.split('\n')[0], 'offset=0 key=k\\r value=a\\nb\\x1b[2Jc\td')
   assert.equal((await run([...words, '--json'])).stdout, `${body}\n`)
-})
-
-test('a refusal exits 1 and shows method, address, status and the text of the broker', async t => {
-  const broker = await startFakeBroker(t, () => ({ status: 404, body: '{"error":"no topic named \'x\'"}' }))
-  const outcome = await run(['topic', 'describe', '--name', 'x', '--broker', broker.url])
-  const stderr = `millrace: GET ${broker.url}/topics/x answered 404: no topic named 'x'\n`
-  assert.deepEqual(outcome, { code: 1, stdout: '', stderr })
-})
-
-test('no broker exits 3, names the address and says how to start one', async () => {
-  const url = `http://127.0.0.1:${await freePort()}`
-  const { code, stderr } = await run(['topic', 'list'], { env: { ES_BROKER: url } })
-  assert.equal(code, 3)
-  assert.match(stderr, new RegExp(`cannot reach a broker at ${url}: .*ECONNREFUSED.*'millrace serve'.*--broker\\n$`))
-})
-
-test('a connection lost before the answer exits 3 and leaves open whether the write happened', async t => {
-  const broker = await startFakeBroker(t, () => null)
-  const { code, stderr } = await run(['produce', '--topic', 'x', '--value', 'v', '--broker', broker.url])
-  assert.equal(code, 3)
-  assert.match(stderr, /got no answer: .*A write may or may not have happened/)
-})
-
-test('something that is no broker is told apart', async t => {
-  const broker = await startFakeBroker(t, () => ({ status: 200, body: '<html>hello</html>' }))
-  const { code, stderr } = await run(['topic', 'list', '--broker', broker.url])
-  assert.equal(code, 1)
-  assert.match(stderr, /not JSON: is this a Millrace broker\?/)
-})
-
-test('--broker wins over MILLRACE_BROKER, that over ES_BROKER, and works before the command too', async t => {
-  const broker = await startFakeBroker(t, () => ({ status: 200, body: '{"topics":[]}' }))
-  const nobody = `http://127.0.0.1:${await freePort()}`
-  const codes = [
-    await run(['topic', 'list', '--broker', broker.url], { env: { MILLRACE_BROKER: nobody } }),
-    await run(['--broker', broker.url, 'topic', 'list'], { env: { MILLRACE_BROKER: nobody } }),
-    await run(['topic', 'list'], { env: { MILLRACE_BROKER: broker.url, ES_BROKER: nobody } }),
-    await run(['topic', 'list', '--broker', broker.url.replace('http://', '')])
-  ].map(outcome => outcome.code)
-  assert.deepEqual(codes, [0, 0, 0, 0])
 })
 
 test('wrong use exits 2 with one line that helps', async () => {

@@ -75,7 +75,7 @@ test('key list prints one key a line and marks the revoked ones', async t => {
     stdout:
       "key_0123456789ab name='orders\\nwriter' acls=write:orders.,read:* produce_bytes_per_sec=1048576 " +
       'consume_bytes_per_sec=unlimited created=2023-11-14T22:13:20.000Z\n' +
-      "key_1 name='old' acls=none produce_bytes_per_sec=1048576 consume_bytes_per_sec=unlimited " +
+      "key_1            name='old'            acls=none                 produce_bytes_per_sec=1048576 consume_bytes_per_sec=unlimited " +
       'created=2023-11-14T22:13:20.000Z [revoked]\n',
     stderr: ''
   })

@@ -115,8 +115,8 @@ test('producer list prints a line per producer and partition with exact numbers,
   const { code, stdout } = await run(['producer', 'list', '--broker', broker.url])
   assert.equal(code, 0)
   assert.deepEqual(stdout.split('\n'), [
-    'producer=a topic=orders partition=2 last_seen_sequence=9223372036854775807 last_offset=41',
-    'producer=a topic=prices partition=0 last_seen_sequence=0 last_offset=0',
+    'producer=a topic=orders    partition=2 last_seen_sequence=9223372036854775807 last_offset=41',
+    'producer=a topic=prices    partition=0 last_seen_sequence=0                   last_offset=0',
     'producer=b (no partitions)',
     ''
   ])

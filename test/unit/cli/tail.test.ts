@@ -2,13 +2,15 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { HttpClientError } from '../../../src/client/http/http-client.ts'
-import { follow, mayPass } from '../../../src/cli/tail/follow.ts'
+import { mayPass } from '../../../src/cli/failures.ts'
+import { follow } from '../../../src/cli/tail/follow.ts'
 import { EventParser, type ServerEvent } from '../../../src/cli/tail/server-events.ts'
 import { run } from './terminal.ts'
 
 const stream = { method: 'GET', url: 'http://broker/topics/x/stream' }
 
-const page = 'retry: 5\nid: 0,0\n\n: comment\nid: 1,0\ndata: a\n\nevent: skipped\nid: 1,7\ndata: b\ndata:c\n\nid: 2,7\ndata: half'
+const page =
+  'retry: 5\nid: 0,0\n\n: comment\nid: 1,0\ndata: a\n\nevent: skipped\nid: 1,7\ndata: b\ndata:c\n\nid: 2,7\ndata: half'
 
 test('events are the same however the text is cut into pieces, and half a one is none', () => {
   for (const size of [1, 2, 3, 7, page.length]) {
@@ -68,14 +70,7 @@ test('a stream goes on behind the last whole event, and tells of an outage once'
   assert.deepEqual(ids, ['', '4,0', '5,0', '5,0', '5,0', '6,0'])
   assert.deepEqual(
     notices.map(text => text.split(';')[0]),
-    [
-      'aborted',
-      'connected again',
-      'aborted',
-      'connected again',
-      'the other side closed the stream',
-      'connected again'
-    ]
+    ['aborted', 'connected again', 'aborted', 'connected again', 'the other side closed the stream', 'connected again']
   )
 })
 

@@ -1,5 +1,8 @@
 /** Stand-ins for a terminal and for a broker that answers what a test tells it. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type IncomingMessage } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { EventEmitter } from 'node:events'
 import { Readable, Writable } from 'node:stream'
 import type { TestContext } from 'node:test'
@@ -127,4 +130,13 @@ export async function freePort(): Promise<number> {
   await new Promise(resolve => server.close(resolve))
   if (address === null || typeof address === 'string') throw new Error('no port')
   return address.port
+}
+
+/** A file with this content, there until the test ends. */
+export function inputFile(t: TestContext, content: string | Buffer): string {
+  const folder = mkdtempSync(join(tmpdir(), 'millrace-cli-'))
+  t.after(() => rmSync(folder, { recursive: true }))
+  const path = join(folder, 'input.txt')
+  writeFileSync(path, content)
+  return path
 }

@@ -1,0 +1,48 @@
+/**
+ * Failures of requests that do not go through the HttpClient, since their answers are no JSON: the same errors, so that
+ * they are told in the same way; and which failures pass by themselves. Pure.
+ */
+import { HttpClientError, parseExact } from '../client/http/http-client.ts'
+import { errorTable, type ErrorCode } from '../model/errors.ts'
+
+export interface RawRequest {
+  readonly method: string
+  readonly url: string
+}
+
+/** A connection that broke, or could not be made. */
+export function broken(request: RawRequest, error: unknown): HttpClientError {
+  return new HttpClientError(request, 'unanswered', 0, error instanceof Error ? error.message : String(error))
+}
+
+/** A refusal in the words of the broker, or of whoever stands in between. @param text the body of the answer. */
+export function refusal(request: RawRequest, status: number, text: string): HttpClientError {
+  const decoded = decode(text)
+  if (typeof decoded !== 'object' || decoded === null || !('error' in decoded)) {
+    return new HttpClientError(request, 'refused', status, text.trim().slice(0, 300))
+  }
+  const code = 'code' in decoded && typeof decoded.code === 'string' ? decoded.code : null
+  return new HttpClientError(request, 'refused', status, String(decoded.error), { code, written: 'no' })
+}
+
+function decode(text: string): unknown {
+  try {
+    return parseExact(text)
+  } catch (error) {
+    if (error instanceof SyntaxError) return null
+    throw error
+  }
+}
+
+/** A code of the broker's table; null if it is none that we know. */
+export function knownCode(code: string | null): ErrorCode | null {
+  return code !== null && Object.hasOwn(errorTable, code) ? (code as ErrorCode) : null
+}
+
+/** Whether asking again can help. */
+export function mayPass({ kind, code, status }: HttpClientError): boolean {
+  if (kind === 'unreachable' || kind === 'unanswered') return true
+  if (kind !== 'refused') return false
+  const known = knownCode(code)
+  return known === null ? status === 429 || status >= 500 : errorTable[known].retry === 'same'
+}
