@@ -19,7 +19,7 @@ import { Mismatch, verifyPartition } from './demo/verify.ts'
 import { HttpJson } from './http-json.ts'
 import { onInterrupt } from './interrupt.ts'
 import { describeMachine } from './machine.ts'
-import { formatBytes } from './units.ts'
+import { formatBytes } from '../src/base/amounts.ts'
 
 const helpText = `Usage: npm run demo -- [--data-dir DIR]
 

@@ -20,7 +20,7 @@ import { runBrokerCase, runDiskCase } from './run-case.ts'
 import type { RunContext } from './run-case.ts'
 import { planStudies, runStudy } from './studies.ts'
 import { runSustainedCase } from './sustained-case.ts'
-import { formatBytes, formatCount, formatMs } from './units.ts'
+import { formatBytes, formatCount, formatMs } from '../src/base/amounts.ts'
 
 /** A data directory inside the working folder is named so that the repository ignores it. */
 const WORK_PREFIX = 'bench-report-work-'

@@ -17,7 +17,7 @@ import type { Cell, StudyTable } from './results.ts'
 import { removeSettled } from './run-case.ts'
 import type { RunContext } from './run-case.ts'
 import { median } from './statistics.ts'
-import { formatBytes } from './units.ts'
+import { formatBytes } from '../src/base/amounts.ts'
 
 const GIGABYTE = 1_000_000_000
 /** Written before each kill: nearly a slot, since the slot that was being written is what a start has to read. */

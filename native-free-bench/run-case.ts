@@ -24,7 +24,7 @@ import type { WindowSums } from './meter.ts'
 import type { BenchOptions } from './options.ts'
 import type { BrokerCase, DiskCase } from './plan.ts'
 import type { RoundResult } from './results.ts'
-import { formatBytes } from './units.ts'
+import { formatBytes } from '../src/base/amounts.ts'
 
 /** What the cases of a run share. */
 export interface RunContext {

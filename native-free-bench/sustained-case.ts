@@ -22,7 +22,7 @@ import type { RoundResult } from './results.ts'
 import { FILL_SHARE, SHORT_WINDOW_SECONDS, ratesOf, removeSettled, waitForFill } from './run-case.ts'
 import type { RunContext } from './run-case.ts'
 import { hasSettledFiles } from './settled-files.ts'
-import { formatBytes } from './units.ts'
+import { formatBytes } from '../src/base/amounts.ts'
 
 /** Settling begins at half the budget; headers and group directories come on top of keys and values. */
 const BURST_SHARE = 0.45

@@ -5,7 +5,7 @@
 import { percentileFields, percentileNames } from '../latency.ts'
 import type { LatencySummary } from '../latency.ts'
 import { SLICE_MS } from '../meter.ts'
-import { formatCount, formatMs } from '../units.ts'
+import { formatCount, formatMs } from '../../src/base/amounts.ts'
 
 const WIDTH = 640
 const HEIGHT = 220

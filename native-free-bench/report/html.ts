@@ -5,7 +5,7 @@
 import { percentileFields, percentileNames } from '../latency.ts'
 import { medianOf, typicalRound } from '../results.ts'
 import type { BenchReport, CaseResult, StudyResult } from '../results.ts'
-import { formatBytes, formatCount, formatMs } from '../units.ts'
+import { formatBytes, formatCount, formatMs } from '../../src/base/amounts.ts'
 import { escapeText, percentileChart, throughputChart } from './charts.ts'
 import { allNotes, cellText } from './table.ts'
 

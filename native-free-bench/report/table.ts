@@ -4,7 +4,7 @@
  */
 import { medianOf } from '../results.ts'
 import type { BenchReport, CaseResult, Cell, StudyResult } from '../results.ts'
-import { formatBytes, formatCount, formatMs } from '../units.ts'
+import { formatBytes, formatCount, formatMs } from '../../src/base/amounts.ts'
 
 const columns = [
   'case',

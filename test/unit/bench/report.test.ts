@@ -28,7 +28,8 @@ import type { BenchReport, CaseResult, RoundResult, StudyResult } from '../../..
 import { recordsPerRequest } from '../../../native-free-bench/recovery.ts'
 import { median, pairedRatio } from '../../../native-free-bench/statistics.ts'
 import { planStudies, runStudy } from '../../../native-free-bench/studies.ts'
-import { formatBytes, formatCount, formatMs, parseBytes } from '../../../native-free-bench/units.ts'
+import { formatBytes, formatCount, formatMs } from '../../../src/base/amounts.ts'
+import { parseBytes } from '../../../native-free-bench/units.ts'
 
 function round(bytesPerSecond: number, p50Ms: number, notes: string[] = []): RoundResult {
   const latency = {
