@@ -30,7 +30,9 @@ const layers = {
     'src/log',
     'src/control/(store-image|keys)\\.ts',
     'src/store/(directory-lock|sqlite-error|store-open-error)\\.ts',
-    'workers/store/(schema|database)\\.ts'
+    'workers/store/(schema|database)\\.ts',
+    // Whether the native HTTP engine loads is told by loading it as serve does.
+    'src/gateway/http/engines/uws-loader\\.ts'
   ],
   'src/server\\.ts': ['src'],
   // Parts of the composition root, one per theme.

@@ -9,3 +9,11 @@ export function parseDescriptorLimit(text: string): number {
   if (soft === undefined) return DESCRIPTORS_DEFAULT
   return soft === 'unlimited' ? Infinity : Number(soft)
 }
+
+/** The soft and the hard limit of open files in that text; Infinity for unlimited. */
+export function parseDescriptorLimits(text: string): { readonly soft: number; readonly hard: number } {
+  const hard = /^Max open files\s+\S+\s+(\d+|unlimited)/m.exec(text)?.[1]
+  const soft = parseDescriptorLimit(text)
+  if (hard === undefined) return { soft, hard: soft }
+  return { soft, hard: hard === 'unlimited' ? Infinity : Number(hard) }
+}

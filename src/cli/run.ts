@@ -8,6 +8,7 @@ import { addCommitCommands } from './commit-command.ts'
 import { addClientOptions, optionsOf } from './common-options.ts'
 import { addConfigCommands } from './config-command.ts'
 import { addConsumeCommand } from './consume-command.ts'
+import { addDoctorCommand } from './doctor-command.ts'
 import { exitCodes, print, UsageError, type CliIo, type ExitCode } from './io.ts'
 import { addDumpCommand } from './offline/dump-command.ts'
 import { addInspectCommands } from './offline/inspect-command.ts'
@@ -84,6 +85,7 @@ function buildProgram(io: CliIo, finish: (code: ExitCode) => void): Command {
   addQuarantineCommands(program, io, finish)
   addDumpCommand(program, io, finish)
   addRestoreCommand(program, io, finish)
+  addDoctorCommand(program, io, finish)
   return program
 }
 

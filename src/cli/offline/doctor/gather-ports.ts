@@ -1,0 +1,24 @@
+/** Tries to take the addresses that a broker would listen on, and gives them back at once. Main thread. */
+import { createServer } from 'node:net'
+import { parseAddress } from '../../../config/address.ts'
+import type { Settings } from '../../../config/settings.ts'
+import type { PortFacts } from './facts.ts'
+
+export async function gatherPorts({ bind, bindBinary }: Settings): Promise<PortFacts[]> {
+  const http = await tryAddress('--bind', bind)
+  return bindBinary === null ? [http] : [http, await tryAddress('--bind-binary', bindBinary)]
+}
+
+async function tryAddress(flag: string, address: string): Promise<PortFacts> {
+  const reading = parseAddress(address)
+  if (!reading.ok) return { flag, address, problem: reading.problem }
+  return { flag, address, problem: await tryListen(reading.value) }
+}
+
+function tryListen(address: { readonly host: string; readonly port: number }): Promise<string | null> {
+  return new Promise(resolve => {
+    const server = createServer()
+    server.once('error', error => resolve('code' in error ? String(error.code) : error.message))
+    server.listen({ ...address, exclusive: true }, () => server.close(() => resolve(null)))
+  })
+}
