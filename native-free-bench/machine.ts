@@ -4,29 +4,17 @@
  */
 import { spawnSync } from 'node:child_process'
 import { readFileSync, readdirSync, statSync, statfsSync, writeFileSync } from 'node:fs'
-import { availableParallelism, cpus, release, totalmem } from 'node:os'
 import { resolve } from 'node:path'
+import { describeHost, type Host } from '../src/client/load/host.ts'
 
-export interface Machine {
-  readonly cpu: string
-  readonly cores: number
-  readonly memoryBytes: number
-  readonly kernel: string
+export interface Machine extends Host {
   /** Type and device of the file system of the data directory, e.g. `ext4 on /dev/vda`. */
   readonly fileSystem: string
-  readonly node: string
 }
 
 /** Describes this machine; `directory` chooses the file system. */
 export function describeMachine(directory: string): Machine {
-  return {
-    cpu: cpus()[0]?.model.trim() ?? 'unknown',
-    cores: availableParallelism(),
-    memoryBytes: totalmem(),
-    kernel: release(),
-    fileSystem: fileSystemOf(directory, readProc('/proc/self/mounts')),
-    node: process.version
-  }
+  return { ...describeHost(), fileSystem: fileSystemOf(directory, readProc('/proc/self/mounts')) }
 }
 
 /** The mount with the longest path that holds `directory`, from the text of /proc/self/mounts. */

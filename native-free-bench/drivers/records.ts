@@ -2,6 +2,7 @@
  * The requests that a load sends, as bytes: records of printable pseudo-random text (so that no layer can gain from
  * equal bytes), as an ES01 produce frame or an HTTP request. Pure; made once before a window, never inside one.
  */
+import { createDice, fillText, keyOf, KEY_COUNT } from '../../src/client/load/record-text.ts'
 import { FRAME_HEAD_BYTES } from './es01.ts'
 import type { ProduceTemplate } from './driver.ts'
 
@@ -14,29 +15,10 @@ export interface RecordShape {
   readonly keyed: boolean
 }
 
-/** Distinct keys of a keyed load: enough to reach every partition, few enough to repeat. */
-const KEYS = 100_000
-/** Printable ASCII that JSON writes as it is: no quote, no backslash. */
-const ALPHABET = Buffer.from('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_')
 /** i64::MIN: the record has no sequence. */
 const NO_SEQUENCE_HIGH = 0x8000_0000
 /** Digits that are kept free for a partition in JSON: up to 99,999, five times what a topic may have. */
 const PARTITION_DIGITS = 5
-
-/** A small fixed generator (xorshift32): the same seed gives the same bytes on every machine. */
-export function createDice(seed: number): () => number {
-  let state = seed | 0 || 0x9e3779b9
-  return () => {
-    state ^= state << 13
-    state ^= state >>> 17
-    state ^= state << 5
-    return state >>> 0
-  }
-}
-
-function fillText(target: Buffer, start: number, end: number, dice: () => number): void {
-  for (let at = start; at < end; at++) target[at] = ALPHABET[dice() & 63] as number
-}
 
 /** ES01 produce frame of `shape`; the request id is left 0. */
 export function encodeEs01Produce(shape: RecordShape, seed: number): ProduceTemplate {
@@ -54,7 +36,7 @@ export function encodeEs01Produce(shape: RecordShape, seed: number): ProduceTemp
   at = bytes.writeUInt32BE(shape.records, at)
   for (let i = 0; i < shape.records; i++) {
     at = bytes.writeInt32BE(shape.keyed ? keyBytes : -1, at)
-    if (shape.keyed) at += bytes.write(keyOf(dice() % KEYS), at, 'latin1')
+    if (shape.keyed) at += bytes.write(keyOf(dice() % KEY_COUNT), at, 'latin1')
     at = bytes.writeUInt32BE(shape.valueBytes, at)
     fillText(bytes, at, at + shape.valueBytes, dice)
     at += shape.valueBytes
@@ -79,7 +61,7 @@ export function encodeHttpProduce(shape: RecordShape, seed: number, host: string
   for (let i = 0; i < shape.records; i++) {
     fillText(value, 0, value.length, dice)
     const text = value.toString('latin1')
-    const route = shape.keyed ? `"key":"${keyOf(dice() % KEYS)}"` : `"partition":${'0'.padEnd(PARTITION_DIGITS)}`
+    const route = shape.keyed ? `"key":"${keyOf(dice() % KEY_COUNT)}"` : `"partition":${'0'.padEnd(PARTITION_DIGITS)}`
     parts.push(`{"value":"${text}",${route}}`)
   }
   const body = `{"records":[${parts.join(',')}]}`
@@ -105,8 +87,4 @@ export function encodeHttpProduce(shape: RecordShape, seed: number, host: string
 export function writePartitionDigits(target: Buffer, at: number, partition: number): void {
   const text = String(partition).padEnd(PARTITION_DIGITS)
   for (let i = 0; i < PARTITION_DIGITS; i++) target[at + i] = text.charCodeAt(i)
-}
-
-function keyOf(number: number): string {
-  return `key-${String(number).padStart(6, '0')}`
 }

@@ -85,8 +85,8 @@ export function openClient(options: OptionTexts, io: CliIo, waitMs = 0): HttpCli
   return new HttpClient({ ...accessOf(options, io), timeoutMs: ANSWER_TIMEOUT_MS + waitMs })
 }
 
-/** @throws UsageError if the file cannot be read. */
-function trustIn(options: OptionTexts): ClientTls {
+/** How an https broker is trusted. @throws UsageError if the file cannot be read. */
+export function trustIn(options: OptionTexts): ClientTls {
   const isInsecure = options['insecure'] === true
   const path = textOf(options['tlsCa'])
   if (path === null) return { isInsecure }

@@ -4,6 +4,7 @@
  */
 import { Command, CommanderError } from 'commander'
 import { HttpClientError } from '../client/http/http-client.ts'
+import { addBenchCommand } from './bench-command.ts'
 import { addCommitCommands } from './commit-command.ts'
 import { addClientOptions, optionsOf } from './common-options.ts'
 import { addConfigCommands } from './config-command.ts'
@@ -86,6 +87,7 @@ function buildProgram(io: CliIo, finish: (code: ExitCode) => void): Command {
   addDumpCommand(program, io, finish)
   addRestoreCommand(program, io, finish)
   addDoctorCommand(program, io, finish)
+  addBenchCommand(program, io, finish)
   return program
 }
 

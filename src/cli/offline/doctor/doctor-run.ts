@@ -63,7 +63,7 @@ async function gatherDisk(
   if (!directory.isWritable || !directory.isDirectory) return { skipped: 'nothing can be written there' }
   const interrupt = new AbortController()
   const hear = (signal: NodeJS.Signals): void => interrupt.abort(signal)
-  process.once('SIGINT', hear).once('SIGTERM', hear)
+  process.on('SIGINT', hear).on('SIGTERM', hear)
   try {
     return await probeDisk(directory.nearest, space, interrupt.signal)
   } finally {

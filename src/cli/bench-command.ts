@@ -1,0 +1,96 @@
+/** `millrace bench`: puts a running broker under load and says what it gave. This file reads the command line. */
+import type { Command } from 'commander'
+import { parseAddress } from '../config/address.ts'
+import type { BenchOptions } from './bench-run.ts'
+import {
+  addClientOptions,
+  addExamples,
+  openClient,
+  optionWithDefault,
+  optionsOf,
+  sizeOf,
+  smallWholeOf,
+  textOf,
+  trustIn,
+  type OptionTexts
+} from './common-options.ts'
+import { readSecret } from './credentials.ts'
+import { UsageError, type CliIo, type ExitCode } from './io.ts'
+
+/** Where a broker's binary listener is in the examples; there is no default one. */
+const BINARY_PORT = 9001
+const SECONDS_DEFAULT = 10
+const SECONDS_MAX = 3600
+/** The window of requests that a broker runs at once on a connection. */
+const IN_FLIGHT_MAX = 32
+
+/** Adds the command to the program. @param finish hears the exit code. */
+export function addBenchCommand(program: Command, io: CliIo, finish: (code: ExitCode) => void): void {
+  const command = program
+    .command('bench')
+    .description('put a running broker under load and print records/s, MiB/s and latencies')
+    .option('--binary <host:port>', `its binary listener (default: host of --broker, port ${BINARY_PORT})`)
+    .option('--http', 'produce and read JSON over HTTP instead')
+    .option('--topic <topic>', 'write to this topic, which stays; made if there is none (default: one that is deleted)')
+    .option('--keep', 'keep the topic that was made')
+    .option('--records <number>', 'end after so many records; without --seconds only then')
+    .option('--seconds <number>', `end after so many seconds (default: ${SECONDS_DEFAULT})`)
+    .addOption(optionWithDefault('--bytes <size>', 'bytes of a value', '256'))
+    .addOption(optionWithDefault('--batch <number>', 'records of a request', '100'))
+    .addOption(optionWithDefault('--connections <number>', 'connections', '4'))
+    .addOption(optionWithDefault('--in-flight <number>', 'requests under way on each connection', '4'))
+    .addOption(optionWithDefault('--partitions <number>', 'partitions of a topic that is made', '12'))
+    .option('--keyed', 'give records keys and let these choose the partitions')
+    .option('--consume', 'then read everything back')
+    .addHelpText(
+      'after',
+      '\nA closed loop through the client library, on one thread: what one client process gets, not what a broker can give at most.' +
+        "\nFailed requests are counted, not sent again. Ctrl-C ends it early: the figures are printed, the topic is deleted.\nExit code 1 if a request failed. The whole load generator is 'npm run bench' in a checkout."
+    )
+  addExamples(addClientOptions(command), [
+    'millrace bench --binary 127.0.0.1:9001',
+    'millrace bench --http --seconds 5 --bytes 1KiB --consume',
+    'millrace bench --records 1000000 --batch 500 --partitions 100 --keyed --json'
+  ])
+  command.action(async (_, command: Command) => {
+    const options = optionsOf(command)
+    const client = openClient(options, io)
+    const wanted = readOptions(options, new URL(client.broker).hostname)
+    const isSecure = client.broker.startsWith('https:')
+    const secret = readSecret({ auth: textOf(options['auth']), authFile: textOf(options['authFile']) }, io)
+    const { runBench } = await import('./bench-run.ts')
+    const access = { ...(secret === null ? {} : { token: secret }), ...(isSecure ? { tls: trustIn(options) } : {}) }
+    finish(await runBench({ ...wanted, access }, client, io))
+  })
+}
+
+function readOptions(options: OptionTexts, host: string): Omit<BenchOptions, 'access'> {
+  const whole = (name: string, flag: string, max: number): number | null =>
+    smallWholeOf(options[name], flag, { min: 1n, max: BigInt(max) })
+  const records = whole('records', '--records', Number.MAX_SAFE_INTEGER)
+  const seconds = whole('seconds', '--seconds', SECONDS_MAX) ?? (records === null ? SECONDS_DEFAULT : SECONDS_MAX)
+  const isHttp = options['http'] === true
+  const binary = textOf(options['binary'])
+  if (isHttp && binary !== null) throw new UsageError('--http and --binary exclude each other')
+  return {
+    binary: isHttp ? null : binaryAddress(binary ?? `${host}:${BINARY_PORT}`),
+    topic: textOf(options['topic']),
+    keepsTopic: options['keep'] === true,
+    recordsMax: records ?? Number.POSITIVE_INFINITY,
+    seconds,
+    valueBytes: Number(sizeOf(options['bytes'], '--bytes', { min: 0n, max: 2n ** 30n })),
+    batchRecords: whole('batch', '--batch', 100_000) ?? 1,
+    connections: whole('connections', '--connections', 1000) ?? 1,
+    inFlight: whole('inFlight', '--in-flight', IN_FLIGHT_MAX) ?? 1,
+    partitions: whole('partitions', '--partitions', 10_000) ?? 1,
+    keyed: options['keyed'] === true,
+    consumes: options['consume'] === true,
+    isJson: options['json'] === true
+  }
+}
+
+function binaryAddress(text: string): { readonly host: string; readonly port: number } {
+  const reading = parseAddress(text)
+  if (reading.ok) return reading.value
+  throw new UsageError(`--binary '${text}' ${reading.problem}`)
+}

@@ -1,0 +1,137 @@
+/** `millrace bench` against a real broker: over both protocols, with an end, and without a trace. */
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { describe, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import type { BenchReport } from '../../src/cli/bench-report.ts'
+import { startBroker, type TestBroker } from '../support/broker.ts'
+import { run } from '../unit/cli/terminal.ts'
+
+const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
+
+function binaryOf({ es01 }: TestBroker): string {
+  return `${es01.host}:${es01.port}`
+}
+
+async function topicsOf({ url }: TestBroker): Promise<readonly string[]> {
+  const answer = (await (await fetch(`${url}/topics`)).json()) as { topics: string[] }
+  return answer.topics
+}
+
+async function recordsIn({ url }: TestBroker, topic: string): Promise<{ partitions: number; records: number }> {
+  const answer = (await (await fetch(`${url}/topics/${topic}`)).json()) as { partitions: { end_offset: number }[] }
+  const records = answer.partitions.reduce((sum, { end_offset: end }) => sum + end, 0)
+  return { partitions: answer.partitions.length, records }
+}
+
+function readReport(stdout: string): BenchReport {
+  return JSON.parse(stdout) as BenchReport
+}
+
+describe('millrace bench', () => {
+  for (const protocol of ['es01', 'http'] as const) {
+    test(`writes and reads back what it says over ${protocol}, and deletes its topic`, async t => {
+      const broker = await startBroker(t)
+      const way = protocol === 'es01' ? ['--binary', binaryOf(broker)] : ['--http']
+      const load = ['--records', '1005', '--batch', '100', '--connections', '2', '--in-flight', '3', '--bytes', '50']
+      const { code, stdout, stderr } = await run([
+        'bench',
+        '--broker',
+        broker.url,
+        ...way,
+        ...load,
+        '--consume',
+        '--json'
+      ])
+      assert.equal(code, 0, stderr)
+      const report = readReport(stdout)
+      assert.match(report.topic, /^millrace-bench-[0-9a-f]{8}$/)
+      const { produce, consume } = report
+      assert.deepEqual([produce.records, produce.bytes, produce.errors], [1005, 1005 * 50, 0])
+      assert.deepEqual([consume?.records, consume?.bytes, consume?.errors], [1005, 1005 * 50, 0])
+      assert.ok(produce.requests >= 11 && produce.latency.p50Ms > 0)
+      assert.ok(produce.latency.p50Ms <= produce.latency.p99Ms && produce.latency.p99Ms <= produce.latency.maxMs * 1.01)
+      assert.deepEqual(
+        [report.protocol, report.partitions, report.durability, report.isInterrupted],
+        [protocol, 12, 'synced', false]
+      )
+      assert.deepEqual(await topicsOf(broker), [])
+    })
+  }
+
+  test('writes to a topic that is named, and leaves it with all that it counted', async t => {
+    const broker = await startBroker(t, { flags: { '--flush-every-records': '100' } })
+    await fetch(`${broker.url}/topics`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: '{"name":"mine","partitions":3}'
+    })
+    const words = ['bench', '--broker', broker.url, '--binary', binaryOf(broker), '--topic', 'mine', '--keyed']
+    const { code, stdout, stderr } = await run([...words, '--records', '500', '--consume'])
+    assert.equal(code, 0, stderr)
+    assert.match(stdout, /^load +es01: 4 connections × 4 in flight × 100 × 256 B, by key over 3 partition\(s\)$/m)
+    assert.match(stdout, /^durability +an acknowledgement may precede the sync$/m)
+    assert.match(stdout, /^produce +\S+.* records\/s, .*\/s \(500 records, /m)
+    assert.match(stdout, /^consume +\S+.* records\/s, .*\/s \(500 records, /m)
+    assert.match(stdout, /^latency +p50 \S+, p90 \S+, p99 \S+, max \S+ ms over \d+ request\(s\)$/m)
+    assert.deepEqual(await recordsIn(broker, 'mine'), { partitions: 3, records: 500 })
+  })
+
+  test('keeps the topic that it made with --keep', async t => {
+    const broker = await startBroker(t)
+    const words = ['bench', '--broker', broker.url, '--binary', binaryOf(broker), '--keep', '--partitions', '2']
+    const { stdout } = await run([...words, '--records', '10', '--json'])
+    const { topic } = readReport(stdout)
+    assert.deepEqual(await recordsIn(broker, topic), { partitions: 2, records: 10 })
+  })
+
+  test('counts what the broker refuses, ends early, and says so with its exit code', async t => {
+    const broker = await startBroker(t, { flags: { '--max-record-bytes': '1KiB' } })
+    const words = ['bench', '--broker', broker.url, '--binary', binaryOf(broker), '--bytes', '2KiB', '--batch', '1']
+    const { code, stdout } = await run([...words, '--records', '100000'])
+    assert.equal(code, 1)
+    assert.match(stdout, /^errors +1\d\d; the first: .*1024/m)
+    assert.match(stdout, /\(0 records, /)
+    assert.deepEqual(await topicsOf(broker), [])
+  })
+
+  test('says where to look when there is no binary listener', async t => {
+    const broker = await startBroker(t)
+    const { code, stderr } = await run(['bench', '--broker', broker.url, '--binary', '127.0.0.1:1'])
+    assert.equal(code, 3)
+    assert.match(stderr, /cannot connect to 127\.0\.0\.1:1: .*--binary, or measure over HTTP with --http/)
+    assert.deepEqual(await topicsOf(broker), [])
+  })
+
+  test('an interrupt ends it early, with its figures and without its topic', async t => {
+    const broker = await startBroker(t)
+    const words = ['bench', '--broker', broker.url, '--binary', binaryOf(broker), '--seconds', '600', '--json']
+    const child = spawn(process.execPath, [main, ...words], { stdio: ['ignore', 'pipe', 'inherit'] })
+    t.after(() => child.kill('SIGKILL'))
+    let stdout = ''
+    child.stdout.on('data', chunk => (stdout += String(chunk)))
+    const ended = once(child, 'close')
+    // A topic that has records says that the load runs.
+    let topic: string | undefined
+    while (topic === undefined || (await recordsIn(broker, topic)).records === 0) [topic] = await topicsOf(broker)
+    child.kill('SIGINT')
+    child.kill('SIGINT')
+    assert.deepEqual(await ended, [0, null])
+    assert.equal(readReport(stdout).isInterrupted, true)
+    assert.deepEqual(await topicsOf(broker), [])
+  })
+
+  test('refuses what it cannot do', async () => {
+    for (const [words, says] of [
+      [['--http', '--binary', '127.0.0.1:9001'], /exclude each other/],
+      [['--binary', 'nowhere'], /--binary 'nowhere' is not an address/],
+      [['--connections', '0'], /--connections '0'/],
+      [['--bytes', 'much'], /--bytes 'much'/]
+    ] as const) {
+      const { code, stderr } = await run(['bench', ...words])
+      assert.equal(code, 2)
+      assert.match(stderr, says)
+    }
+  })
+})
