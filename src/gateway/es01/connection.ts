@@ -18,8 +18,7 @@ import { limits } from '../../model/limits.ts'
 import { anonymous, type Principal } from '../../model/principal.ts'
 import { FRAME_HEADER_BYTES } from '../../wire/es01/frame.ts'
 import { logFailure, toldOf } from '../shared/internal-failures.ts'
-import type { AnswerSink } from './answers.ts'
-import { answerError } from './answers.ts'
+import { answerError, type AnswerSink } from './answers.ts'
 import type { BufferPool } from './buffer-pool.ts'
 import type { ConnectionHost, HostedConnection } from './connection-host.ts'
 import { frameInFront } from './frame-front.ts'
@@ -32,8 +31,7 @@ import { ReceiveBuffer } from './receive-buffer.ts'
 import { ReplyShare } from './reply-share.ts'
 import type { FrameHead } from './requests.ts'
 import { isOwnStall, type Stall } from './stall.ts'
-import type { ByteTaker } from './take-socket.ts'
-import { takeSocket, writeTogether } from './take-socket.ts'
+import { takeSocket, writeTogether, type ByteTaker } from './take-socket.ts'
 
 type State = 'hello' | 'open' | 'closing' | 'lingering' | 'closed'
 
@@ -52,6 +50,8 @@ export class Es01Connection implements AnswerSink, ByteTaker, HostedConnection {
   #state: State = 'hello'
   #stall: Stall = 'none'
   #isPaused = false
+  /** And is that because something of the broker's is full? Inflating alone is no lack of anything. */
+  #isLacking = false
   #inputEnded = false
   #inFlight = 0
   /** A produce is held by the broker: what comes behind it must not overtake it. */
@@ -280,18 +280,15 @@ export class Es01Connection implements AnswerSink, ByteTaker, HostedConnection {
   /** @returns false if the frame with the payload bytes[start, end) has to wait, or no further one is taken. */
   #offer(head: FrameHead, bytes: Buffer, start: number, end: number): boolean {
     const outcome = this.#host.requests.take(this, head, bytes, start, end)
-    if (outcome === 'revoked') {
-      this.#refuse('keyRevoked')
-      return false
+    if (outcome === 'revoked') this.#refuse('keyRevoked')
+    else if (outcome !== 'started' && outcome !== 'held' && outcome !== 'answered') this.#stall = outcome
+    else {
+      this.#host.probe.requests++
+      if (outcome !== 'answered') this.#inFlight++
+      this.#isHeld = outcome === 'held'
+      return true
     }
-    if (outcome !== 'started' && outcome !== 'held' && outcome !== 'answered') {
-      this.#stall = outcome
-      return false
-    }
-    this.#host.probe.requests++
-    if (outcome !== 'answered') this.#inFlight++
-    this.#isHeld = outcome === 'held'
-    return true
+    return false
   }
 
   noteFailure(error: BrokerError): string {
@@ -313,11 +310,10 @@ export class Es01Connection implements AnswerSink, ByteTaker, HostedConnection {
       this.#refuse(greeting.reason)
       return false
     }
-    const { who, hasGzip, bytes } = greeting
-    this.who = who
-    if (hasGzip) this.#inflater = new Inflater(this.#host.inflating, this.#memory, () => this.#host.wake(this))
+    this.who = greeting.who
+    if (greeting.hasGzip) this.#inflater = new Inflater(this.#host.inflating, this.#memory, () => this.#host.wake(this))
     this.#host.markDirty(this)
-    receive.start += bytes
+    receive.start += greeting.bytes
     this.#sinceMs = this.#host.clock.monotonicMs()
     this.#state = 'open'
     return true
@@ -343,15 +339,19 @@ export class Es01Connection implements AnswerSink, ByteTaker, HostedConnection {
   }
 
   #pause(): void {
+    if (!this.#isLacking && this.#isTaking() && this.#stall !== 'inflating') {
+      this.#isLacking = true
+      this.#host.probe.pauses++
+    }
     if (this.#isPaused) return
     this.#isPaused = true
-    if (this.#isTaking() && this.#stall !== 'inflating') this.#host.probe.pauses++
     this.#socket.pause()
   }
 
   #unpause(): void {
     if (!this.#isPaused) return
     this.#isPaused = false
+    this.#isLacking = false
     this.#sinceMs = this.#host.clock.monotonicMs()
     this.#socket.resume()
   }
