@@ -5,7 +5,9 @@
  */
 export { BinaryClient, type ConsumeRequest, type ProduceOptions } from './binary-client.ts'
 export { ClientError, type ClientErrorKind } from './client-error.ts'
-export type { ClientOptions, PipelinedOptions } from './options.ts'
+export { Consumer, type ConsumerOptions, type GroupOptions, type PartitionsOptions } from './consumer.ts'
+export type { GroupReadOptions, PipelinedOptions, ClientOptions, ReadOptions } from './options.ts'
+export type { ReceivedRecord, StartPlace } from './partition-reader.ts'
 export { PipelinedClient } from './pipelined-client.ts'
 export type { ConsumedRecord } from '../../wire/es01/consume.ts'
 export type { ProduceRecord, ProduceResult } from '../../wire/es01/produce-frame.ts'
