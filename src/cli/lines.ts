@@ -70,7 +70,7 @@ function decodeLine(decoder: InstanceType<typeof TextDecoder>, bytes: Uint8Array
   } catch (error) {
     // TextDecoder throws only this, and only for bytes that are no UTF-8.
     if (!(error instanceof TypeError)) throw error
-    throw new UsageError(`${place}: not UTF-8 text; binary values need the binary protocol`)
+    throw new UsageError(`${place}: not UTF-8 text; write bytes in base64, with --encoding base64`)
   }
 }
 

@@ -23,6 +23,7 @@ import { addProducerCommands } from './producer-command.ts'
 import { addSchemaCommands } from './schema-command.ts'
 import { addServeCommand } from './serve-command.ts'
 import { addTailCommand } from './tail/tail-command.ts'
+import { addTopCommand } from './top/top-command.ts'
 import { addTieredCommands } from './tiered-command.ts'
 import { addTopicCommands } from './topic-command.ts'
 import { readVersion } from './version.ts'
@@ -81,6 +82,7 @@ function buildProgram(io: CliIo, finish: (code: ExitCode) => void): Command {
   addKeyCommands(program, io, finish)
   addSchemaCommands(program, io)
   addTieredCommands(program, io)
+  addTopCommand(program, io)
   addVerifyCommand(program, io, finish)
   addInspectCommands(program, io, finish)
   addQuarantineCommands(program, io, finish)
