@@ -7,6 +7,7 @@ import { HttpClientError } from '../client/http/http-client.ts'
 import { addBenchCommand } from './bench-command.ts'
 import { addCommitCommands } from './commit-command.ts'
 import { addClientOptions, optionsOf } from './common-options.ts'
+import { addCompletionsCommand } from './completion/completions-command.ts'
 import { addConfigCommands } from './config-command.ts'
 import { addConsumeCommand } from './consume-command.ts'
 import { addDoctorCommand } from './doctor-command.ts'
@@ -56,7 +57,8 @@ export async function runCli(words: readonly string[], io: CliIo): Promise<ExitC
   }
 }
 
-function buildProgram(io: CliIo, finish: (code: ExitCode) => void): Command {
+/** The whole command line. @param finish hears the exit code of commands that have one of their own. */
+export function buildProgram(io: CliIo, finish: (code: ExitCode) => void): Command {
   const program = new Command('millrace')
     .description('Millrace, a durable event broker: runs it and talks to it.')
     .version(readVersion(), '-V, --version', 'print the version')
@@ -90,6 +92,7 @@ function buildProgram(io: CliIo, finish: (code: ExitCode) => void): Command {
   addRestoreCommand(program, io, finish)
   addDoctorCommand(program, io, finish)
   addBenchCommand(program, io, finish)
+  addCompletionsCommand(program, io)
   return program
 }
 
