@@ -35,7 +35,7 @@ type Act = (client: HttpClient, name: string, options: OptionTexts) => Promise<P
 export function addGroupCommands(program: Command, io: CliIo): void {
   const group = program
     .command('group')
-    .description('list, show, reset and delete consumer groups, join and leave them')
+    .description('list, show, reset and delete consumer groups, see their lag, join and leave them')
   addList(group, io)
   addShow(group, io)
   addGroupLag(group, io)

@@ -1,8 +1,14 @@
-/** `millrace schema …`: register, get, list, latest, over the HTTP API. */
+/** `millrace schema …`: register, get, list, latest, over the HTTP API; schema-subject-commands.ts has the rest. */
 import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
-import type { Answer } from '../client/http/http-client.ts'
-import { latestSchema, listSchemas, registerSchema, schemaById } from '../client/http/schema-calls.ts'
+import type { Answer, HttpClient } from '../client/http/http-client.ts'
+import {
+  latestSchema,
+  listSchemas,
+  registerSchema,
+  schemaById,
+  type SchemaAnswer
+} from '../client/http/schema-calls.ts'
 import { schemaTypes } from '../model/schemas.ts'
 import {
   addClientOptions,
@@ -16,16 +22,20 @@ import {
   type OptionTexts
 } from './common-options.ts'
 import { print, UsageError, type CliIo } from './io.ts'
+import { addSubjectCommands } from './schema-subject-commands.ts'
 
 const ids = { min: 1n, max: BigInt(Number.MAX_SAFE_INTEGER) }
 
 /** Adds the command group to the program. */
 export function addSchemaCommands(program: Command, io: CliIo): void {
-  const schema = program.command('schema').description('register schemas, and look at them')
+  const schema = program
+    .command('schema')
+    .description('register schemas, look at them, and choose what new versions must suit')
   addRegister(schema, io)
   addGet(schema, io)
   addList(schema, io)
   addLatest(schema, io)
+  addSubjectCommands(schema, io)
 }
 
 function addRegister(schema: Command, io: CliIo): void {
@@ -64,17 +74,42 @@ function schemaOf(options: OptionTexts): string {
 function addGet(schema: Command, io: CliIo): void {
   const command = schema
     .command('get')
-    .description('show the schema that has an id')
+    .description('show the schema that has an id, or a version of a subject')
     .argument('[id]', 'the id, if not given with --id')
     .option('--id <id>', 'the id, as register shows it')
-  addExamples(addClientOptions(command), ['millrace schema get 1', 'millrace schema get --id 1 --json | jq -r .schema'])
+    .option('--subject <subject>', 'the subject, instead of an id')
+    .option('--version <number>', 'its version; left out, the latest')
+  addExamples(addClientOptions(command), [
+    'millrace schema get 1',
+    'millrace schema get --id 1 --json | jq -r .schema',
+    'millrace schema get --subject orders-value --version 2'
+  ])
   command.action(async (word: string | undefined, _, command: Command) => {
     const options = optionsOf(command)
+    const subject = textOf(options['subject'])
     if (word !== undefined && textOf(options['id']) !== null) throw new UsageError('the id is given twice')
-    const text = requiredText(word === undefined ? options : { id: word }, 'id', '--id')
-    const id = smallWholeOf(text, '--id', ids) ?? 0
-    await printPretty(await schemaById(openClient(options, io), id), options, io)
+    if (subject === null && textOf(options['version']) !== null) throw new UsageError('--version needs --subject')
+    if (subject !== null && (word !== undefined || textOf(options['id']) !== null)) {
+      throw new UsageError('give an id or a --subject, not both')
+    }
+    const client = openClient(options, io)
+    const answer = subject === null ? schemaById(client, idOf(word, options)) : versionOf(client, options)
+    await printPretty(await answer, options, io)
   })
+}
+
+/** @throws UsageError */
+function idOf(word: string | undefined, options: OptionTexts): number {
+  const text = requiredText(word === undefined ? options : { id: word }, 'id', '--id')
+  return smallWholeOf(text, '--id', ids) ?? 0
+}
+
+/** @throws UsageError */
+function versionOf(client: HttpClient, options: OptionTexts): Promise<Answer<SchemaAnswer>> {
+  const subject = requiredText(options, 'subject', '--subject')
+  const version = smallWholeOf(options['version'], '--version', ids)
+  if (version === null) return latestSchema(client, subject)
+  return client.call('GET', `/subjects/${encodeURIComponent(subject)}/versions/${version}`)
 }
 
 function addList(schema: Command, io: CliIo): void {

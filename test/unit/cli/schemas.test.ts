@@ -71,3 +71,18 @@ test('schema commands that lack something ask no broker', async t => {
   }
   assert.equal(broker.asked.length, 0)
 })
+
+test('schema get takes a subject and a version instead of an id, and not both', async t => {
+  const broker = await startFakeBroker(t, () => ({ status: 200, body }))
+  const get = (...words: readonly string[]) => run(['schema', 'get', ...words, '--broker', broker.url])
+  assert.equal((await get('--subject', 'a.b', '--version', '2')).stdout, `${JSON.stringify(schema, null, 2)}\n`)
+  assert.equal((await get('--subject', 'a.b')).code, 0)
+  assert.deepEqual(
+    broker.asked.map(({ url }) => url),
+    ['/subjects/a.b/versions/2', '/subjects/a.b/versions/latest']
+  )
+  assert.match((await get('--version', '2')).stderr, /--version needs --subject/)
+  assert.match((await get('1', '--subject', 's')).stderr, /give an id or a --subject, not both/)
+  assert.match((await get('--subject', 's', '--version', '0')).stderr, /--version '0' is not a whole number/)
+  assert.equal(broker.asked.length, 2)
+})
