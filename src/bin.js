@@ -2,6 +2,7 @@
 /**
  * The command `millrace`. Plain JavaScript that Node 20 parses: where the Node that runs it is older than 24, it runs
  * itself again with the Node that was installed beside it, passing arguments, terminal, signals and exit code through.
+ * A channel between the two tells the second that the first is gone, also by SIGKILL: no broker stays behind alone.
  * Owns nothing else; dist/src/main.js is the program.
  */
 import { spawn } from 'node:child_process'
@@ -12,6 +13,8 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const NODE_MAJOR_MIN = 24
+/** Set for the second process only: others may give this one a channel for reasons of their own. */
+const LAUNCHED = 'MILLRACE_LAUNCHED'
 
 /** One line, one way to help. */
 function fail(message) {
@@ -40,7 +43,10 @@ function runAgain(node) {
   // Ctrl-C at a terminal reaches both processes; serve takes the echo for what it is.
   const forward = signal => (child === null ? early.push(signal) : child.kill(signal))
   for (const signal of signals) process.on(signal, forward)
-  child = spawn(node, [fileURLToPath(import.meta.url), ...process.argv.slice(2)], { stdio: 'inherit' })
+  child = spawn(node, [fileURLToPath(import.meta.url), ...process.argv.slice(2)], {
+    stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
+    env: { ...process.env, [LAUNCHED]: '1' }
+  })
   for (const signal of early) child.kill(signal)
   child.on('error', error => fail(`cannot run ${node}: ${error.message}`))
   child.on('exit', (code, signal) => {
@@ -52,7 +58,19 @@ function runAgain(node) {
   })
 }
 
+/** In the second process: the end of the first is a SIGTERM, which stops a broker cleanly and ends anything else. */
+function endWithLauncher() {
+  if (process.env[LAUNCHED] === undefined) return
+  // Not for processes that this one starts; and the settings refuse variables that they do not know.
+  delete process.env[LAUNCHED]
+  const end = () => process.kill(process.pid, 'SIGTERM')
+  if (!process.connected) return end()
+  process.on('disconnect', end)
+  process.channel.unref()
+}
+
 async function run() {
+  endWithLauncher()
   module.enableCompileCache()
   const main = new URL('../dist/src/main.js', import.meta.url)
   if (!existsSync(main)) fail('this checkout is not built yet: run `npm run build` first')
