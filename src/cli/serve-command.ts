@@ -4,6 +4,7 @@ import type { Command } from 'commander'
 import { addExamples } from './common-options.ts'
 import type { CliIo, ExitCode } from './io.ts'
 import { addSettingsOptions, resolveCommandLine, sourcesHelp } from './settings-options.ts'
+import { createTellSupervisor } from './supervisor.ts'
 
 /** Adds the command to the program. @param finish hears the exit code once the broker has stopped. */
 export function addServeCommand(program: Command, io: CliIo, finish: (code: ExitCode) => void): void {
@@ -30,6 +31,7 @@ export function addServeCommand(program: Command, io: CliIo, finish: (code: Exit
         readSettings: () => resolveCommandLine(command, io).settings,
         setLogLevel: level => logger.setLevel(level),
         startServer,
+        tellSupervisor: createTellSupervisor(io.env, logger),
         stderr: io.stderr,
         signals: process,
         hasLostTerminal: () => io.stderr.isTTY === true && !hasTerminal(),

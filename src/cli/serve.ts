@@ -4,6 +4,7 @@
  * deliver one Ctrl-C, so the same signal within half a second is the same key press. SIGHUP reloads, SIGUSR2 logs a
  * state dump; one that comes during the start is heeded when the broker runs. A SIGHUP that tells of a closed terminal
  * stops the broker: whoever closes the window of a trial means to end it.
+ * A supervisor hears when everything is served, and that it stops.
  */
 import type { Logger } from '../base/logger.ts'
 import type { Settings } from '../config/settings.ts'
@@ -11,6 +12,7 @@ import { formatBanner } from './banner.ts'
 import { exitCodes, print, type ExitCode, type TextOutput } from './io.ts'
 import type { RunningServer } from './running-server.ts'
 import { logState, reloadSettings, type ReloadParts } from './running-signals.ts'
+import type { TellSupervisor } from './supervisor.ts'
 import { readVersion } from './version.ts'
 
 type StopSignal = 'SIGINT' | 'SIGTERM'
@@ -26,6 +28,7 @@ export interface ServeParts extends ReloadParts {
   readonly settings: Settings
   /** Rejects with an error whose message is one clear line. */
   startServer(settings: Settings, logger: Logger): Promise<RunningServer>
+  readonly tellSupervisor: TellSupervisor
   readonly stderr: TextOutput
   readonly signals: SignalSource
   /** True if it was started at a terminal that is not there any more. */
@@ -56,7 +59,10 @@ export async function serve(parts: ServeParts): Promise<ExitCode> {
     const signal = await stopping.first
     const timeoutMs = running.settings().shutdownTimeoutMs
     parts.logger.info({ signal, timeoutMs }, 'stopping')
-    return await stopInTime(parts, server, timeoutMs)
+    const told = parts.tellSupervisor(['STOPPING=1', 'STATUS=stopping'])
+    const code = await stopInTime(parts, server, timeoutMs)
+    await told
+    return code
   } finally {
     stopping.forget()
     running.forget()
@@ -135,10 +141,11 @@ function watchSignals(parts: ServeParts): StopSignals {
   }
 }
 
-/** One line for machines in the log, always; a banner for people at a terminal and at the first start. */
+/** One line for machines in the log, always; a word for the supervisor; a banner at a terminal and at the first start. */
 async function announce(parts: ServeParts, server: RunningServer): Promise<void> {
   const { httpAddress, binaryAddress, dataDir, durability, shards, engine, firstStart } = server
   parts.logger.info({ httpAddress, binaryAddress, dataDir, durability, shards, engine, firstStart }, 'ready')
+  void parts.tellSupervisor(['READY=1', `STATUS=serving ${[httpAddress, binaryAddress ?? []].flat().join(' and ')}`])
   if (parts.stderr.isTTY !== true && !firstStart) return
   await print(parts.stderr, formatBanner(server, parts.settings, readVersion()))
 }

@@ -55,12 +55,17 @@ function stage(
   const wanted = { read: () => settingsOf(options.flags ?? {}) }
   const levels: string[] = []
   const terminal = { isLost: false }
+  const told: string[] = []
   const parts: ServeParts = {
     settings: settingsOf(options.flags ?? {}),
     readSettings: () => wanted.read(),
     setLogLevel: level => levels.push(level),
     logger,
     startServer: () => Promise.resolve(server),
+    tellSupervisor(words) {
+      told.push(...words)
+      return Promise.resolve()
+    },
     stderr,
     signals,
     hasLostTerminal: () => terminal.isLost,
@@ -71,7 +76,7 @@ function stage(
     if (lines.some(line => line.message === message)) return Promise.resolve()
     return new Promise<void>(resolve => waiting.push({ message, resolve }))
   }
-  return { parts, lines, stderr, signals, exits, clock, logged, wanted, levels, terminal }
+  return { parts, lines, stderr, signals, exits, clock, logged, wanted, levels, terminal, told }
 }
 
 test('the ready line has the addresses in effect, and a signal stops the broker with exit code 0', async () => {
@@ -158,6 +163,27 @@ test('the banner of a broker with keys says where the first one is, and the next
   await finished
   assert.match(stderr.text, /auth +every request needs an API key; the first one was written to \/data\/bootstrap\.key/)
   assert.match(stderr.text, /next .*--auth-file \/data\/bootstrap\.key\n/)
+})
+
+test('a supervisor hears of readiness when all is served, and of the end when it begins', async () => {
+  const { parts, signals, told, logged } = stage({ server: { binaryAddress: '127.0.0.1:9001' } })
+  const { promise, resolve } = Promise.withResolvers<RunningServer>()
+  const server = await parts.startServer(parts.settings, parts.logger)
+  const finished = serve({ ...parts, startServer: () => promise })
+  assert.deepEqual(told, [])
+  resolve(server)
+  await logged('ready')
+  const ready = ['READY=1', 'STATUS=serving 127.0.0.1:9000 and 127.0.0.1:9001']
+  assert.deepEqual(told, ready)
+  signals.emit('SIGTERM')
+  await finished
+  assert.deepEqual(told, [...ready, 'STOPPING=1', 'STATUS=stopping'])
+})
+
+test('a supervisor does not hear that a broker is ready which does not start', async () => {
+  const { parts, told } = stage()
+  assert.equal(await serve({ ...parts, startServer: () => Promise.reject(new BrokerError('INTERNAL', {})) }), 1)
+  assert.deepEqual(told, [])
 })
 
 test('a second signal ends the process at once with a non-zero code; the echo of one Ctrl-C does not', async () => {
