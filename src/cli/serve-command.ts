@@ -2,7 +2,8 @@
 import { closeSync, openSync } from 'node:fs'
 import type { Command } from 'commander'
 import { addExamples } from './common-options.ts'
-import type { CliIo, ExitCode } from './io.ts'
+import { exitCodes, print, type CliIo, type ExitCode } from './io.ts'
+import { judgePlatform } from './platform.ts'
 import { addSettingsOptions, resolveCommandLine, sourcesHelp } from './settings-options.ts'
 import { createTellSupervisor } from './supervisor.ts'
 
@@ -16,6 +17,11 @@ export function addServeCommand(program: Command, io: CliIo, finish: (code: Exit
     'millrace serve --config config/millrace.toml --log-level debug'
   ])
   command.action(async (_, command: Command) => {
+    const verdict = judgePlatform(process.platform)
+    if (verdict.kind === 'unfit') {
+      await print(io.stderr, `millrace: ${verdict.reason}\n`)
+      return finish(exitCodes.refused)
+    }
     const { settings } = resolveCommandLine(command, io)
     // Loaded only here: the other commands start without the broker's code.
     const [{ createLogger }, { serve }, { startServer }] = await Promise.all([
@@ -24,6 +30,7 @@ export function addServeCommand(program: Command, io: CliIo, finish: (code: Exit
       import('../server.ts')
     ])
     const logger = await createLogger({ level: settings.logLevel, isPretty: io.stderr.isTTY === true })
+    if (verdict.kind === 'untried') logger.warn({ platform: process.platform }, verdict.warning)
     finish(
       await serve({
         settings,
