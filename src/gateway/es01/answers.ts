@@ -16,7 +16,7 @@ import { limits } from '../../model/limits.ts'
 import type { ProduceCaller, ReadCaller } from '../../model/requests.ts'
 import { RESULT_BYTES } from '../../model/requests.ts'
 import { writeU32 } from '../../wire/es01/bytes.ts'
-import { FRAME_HEADER_BYTES, opcodes, writeFrameHeader } from '../../wire/es01/frame.ts'
+import { FRAME_HEADER_BYTES, opcodes, writeFrameHeader, type FrameHead } from '../../wire/es01/frame.ts'
 import { PRODUCED_HEADER_BYTES } from '../../wire/es01/produce-frame.ts'
 import type { LatencyMeter } from '../shared/latency-meter.ts'
 import { isInternal } from '../shared/internal-failures.ts'
@@ -26,7 +26,6 @@ import { Pieces } from './outbox.ts'
 import type { Outbox } from './outbox.ts'
 import type { GzipCounts } from './probe.ts'
 import type { ReplyShare } from './reply-share.ts'
-import type { FrameHead } from './requests.ts'
 
 /** What any request reserves at least: it may be answered by an error. */
 export const ERROR_FRAME_BYTES_MAX = FRAME_HEADER_BYTES + limits.errorTextBytesMax

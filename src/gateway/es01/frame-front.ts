@@ -5,10 +5,10 @@ import {
   FRAME_LENGTH_MIN,
   isAnswerOpcode,
   isRequestOpcode,
-  LENGTH_BYTES
+  LENGTH_BYTES,
+  type FrameHead
 } from '../../wire/es01/frame.ts'
 import type { ReceiveBuffer } from './receive-buffer.ts'
-import type { FrameHead } from './requests.ts'
 
 /** none: not even its length is there. part: that is. A reason to close the connection; or the head of a frame that is whole. */
 export type FrameFront = 'none' | 'part' | 'frameLength' | 'unknownOpcode' | FrameHead

@@ -17,12 +17,11 @@ import { denialOf } from '../../model/access.ts'
 import { BrokerError } from '../../model/errors.ts'
 import { limits } from '../../model/limits.ts'
 import type { Principal } from '../../model/principal.ts'
-import { FRAME_LENGTH_MIN, opcodes } from '../../wire/es01/frame.ts'
+import { FRAME_LENGTH_MIN, opcodes, type FrameHead } from '../../wire/es01/frame.ts'
 import { NameReader, readTopic, topicEnds } from '../../wire/es01/names.ts'
 import type { ByteShare } from '../shared/byte-share.ts'
 import { chunkedBytes, claimedBytes, inflateLater, inflateNow, inflatePrefix, type Inflated } from './gzip.ts'
 import type { GzipCounts } from './probe.ts'
-import type { FrameHead } from './requests.ts'
 
 /** Where requests are charged: the share of the client's address. */
 export type RequestMemory = Pick<ByteShare, 'tryReserve' | 'release' | 'charge' | 'undo'>

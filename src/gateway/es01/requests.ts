@@ -9,7 +9,7 @@ import type { Principal } from '../../model/principal.ts'
 import type { Broker, SubmitOutcome } from '../../model/requests.ts'
 import { RESULT_BYTES, readFormats, submitOutcomes } from '../../model/requests.ts'
 import { decodeConsumeRequest } from '../../wire/es01/consume.ts'
-import { isAnswerOpcode, opcodes } from '../../wire/es01/frame.ts'
+import { isAnswerOpcode, opcodes, type FrameHead } from '../../wire/es01/frame.ts'
 import { NameReader, readTopic } from '../../wire/es01/names.ts'
 import { ProduceDecoder } from '../../wire/es01/produce-request.ts'
 import type { LatencyMeter } from '../shared/latency-meter.ts'
@@ -28,12 +28,6 @@ const CONSUMED_OVERHEAD_BYTES = 64 * 1024
  * revoked: it was, and no further frame is to be taken. The others: it was not taken; offer it again later.
  */
 export type FrameOutcome = 'started' | 'held' | 'answered' | 'revoked' | 'noRoom' | 'shareFull' | 'noReplyBytes'
-
-/** What the header of a frame says beside its length. The opcode is one that exists. */
-export interface FrameHead {
-  readonly requestId: number
-  readonly opcode: number
-}
 
 /** How long requests take. */
 export interface RequestMeters {

@@ -27,6 +27,12 @@ export const opcodes = {
   error: 0xff
 } as const
 
+/** What the header of a frame says beside its length. */
+export interface FrameHead {
+  readonly requestId: number
+  readonly opcode: number
+}
+
 /** Is that an opcode that only a broker may send? */
 export function isAnswerOpcode(opcode: number): boolean {
   return (
@@ -66,9 +72,7 @@ export function encodeFrame(requestId: number, opcode: number, payload: Uint8Arr
 }
 
 /** One frame as it was read. */
-export interface Frame {
-  readonly requestId: number
-  readonly opcode: number
+export interface Frame extends FrameHead {
   readonly payload: Buffer
 }
 

@@ -45,7 +45,7 @@ export class ProduceDecoder implements RecordSource {
   #patches = false
 
   /**
-   * @param bytes borrowed until the next decode or release; the payload is bytes[start, end), start > 0.
+   * @param bytes borrowed until the next decode or release; the payload is bytes[start, end).
    * @returns false if the payload is malformed: `problem` says how. Bytes after the last record are ignored.
    * @cost one pass over the record headers, no allocation once the table is large enough.
    */
