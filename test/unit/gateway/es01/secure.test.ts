@@ -10,6 +10,7 @@ import { Certificates } from '../../../../src/gateway/shared/certificates.ts'
 import { encodeHello } from '../../../../src/wire/es01/handshake.ts'
 import { encodeProduceFrame } from '../../../../src/wire/es01/produce-frame.ts'
 import { makeCertificate, writeCertificate, type TestCertificate } from '../../../support/certificate.ts'
+import { agreeOnGzip, plainFrame, withPayload } from '../../../support/es01-gzip.ts'
 import { temporaryDirectory } from '../../../support/temporary-directory.ts'
 import { RawClient, startGateway, until, type Fixture, type FixtureOptions } from './fixture.ts'
 
@@ -130,6 +131,20 @@ test('unfinished handshakes count against the limits of connections, and give th
     await greet((await secure()).client)
     assert.equal(gateway.connectionCount, 1)
   }
+})
+
+test('gzip goes over TLS too: a large frame is inflated, and those behind it follow', async t => {
+  const { secure, broker, gateway } = await startSecure(t)
+  const { client } = await secure()
+  await agreeOnGzip(client)
+  const sizes = [3_000_000, 7, 300_000, 1]
+  client.send(Buffer.concat(sizes.map((bytes, i) => withPayload(produce(i, bytes)))))
+  for (const _ of sizes) assert.equal((await plainFrame(client)).opcode, 0x81)
+  assert.deepEqual(
+    broker.log('t', 0).map(record => record.value.length),
+    sizes
+  )
+  assert.equal(gateway.directCount, 0)
 })
 
 test('a new certificate is for new connections, and open ones go on', async t => {
