@@ -25,7 +25,9 @@ export function addClientOptions(command: Command): Command {
     )
     .addOption(new Option('--tls-ca <file>', 'PEM of who signed the certificate of an https broker, or that itself'))
     .addOption(new Option('--insecure', 'take any certificate of an https broker: for trials only'))
-    .addOption(new Option('--json', "print the broker's answer as it came, one line of JSON per request"))
+    .addOption(
+      new Option('--json', 'print JSON, one object a line: answers as they came, or what a command makes of several')
+    )
 }
 
 /** An option with a default, which --help shows as one would type it. */
@@ -173,7 +175,7 @@ export function isoMsOf(text: string): number | null {
 /** Unix milliseconds, or an ISO 8601 time. @returns null if the option was not given. @throws UsageError */
 export function timeOf(value: unknown, flag: string): Whole | null {
   const text = textOf(value)
-  if (text === null || /^-?\d+$/.test(text)) return wholeOf(text, flag, unixMs)
+  if (text === null || /^-?\d+(ms)?$/.test(text)) return wholeOf(text?.replace('ms', ''), flag, unixMs)
   const timeMs = isoMsOf(text)
   if (timeMs !== null) return timeMs
   throw new UsageError(

@@ -39,6 +39,7 @@ test('a time may be Unix milliseconds or ISO 8601 with its zone', async t => {
   const broker = await startFakeBroker(t, () => ({ status: 200, body: '{"partitions":[]}' }))
   const times = [
     ['-5', '-5'],
+    ['1700000000000ms', '1700000000000'],
     ['2026-01-31', '1769817600000'],
     ['2026-01-31T08:30Z', '1769848200000'],
     ['2026-01-31T08:30:00+01:00', '1769844600000'],
