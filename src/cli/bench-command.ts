@@ -1,8 +1,10 @@
 /** `millrace bench`: puts a running broker under load and says what it gave. This file reads the command line. */
 import type { Command } from 'commander'
+import type { ClientOptions } from '../client/binary/index.ts'
 import { parseAddress } from '../config/address.ts'
 import type { BenchOptions } from './bench-run.ts'
 import {
+  accessOf,
   addClientOptions,
   addExamples,
   openClient,
@@ -11,10 +13,9 @@ import {
   sizeOf,
   smallWholeOf,
   textOf,
-  trustIn,
+  type BrokerAccess,
   type OptionTexts
 } from './common-options.ts'
-import { readSecret } from './credentials.ts'
 import { UsageError, type CliIo, type ExitCode } from './io.ts'
 
 /** Where a broker's binary listener is in the examples; there is no default one. */
@@ -40,6 +41,10 @@ export function addBenchCommand(program: Command, io: CliIo, finish: (code: Exit
     .addOption(optionWithDefault('--connections <number>', 'connections', '4'))
     .addOption(optionWithDefault('--in-flight <number>', 'requests under way on each connection', '4'))
     .addOption(optionWithDefault('--partitions <number>', 'partitions of a topic that is made', '12'))
+    .option(
+      '--gzip',
+      'ask the binary listener for payloads in gzip; records are random text, which shrinks by a quarter'
+    )
     .option('--keyed', 'give records keys and let these choose the partitions')
     .option('--consume', 'then read everything back')
     .addHelpText(
@@ -54,26 +59,19 @@ export function addBenchCommand(program: Command, io: CliIo, finish: (code: Exit
   ])
   command.action(async (_, command: Command) => {
     const options = optionsOf(command)
-    const client = openClient(options, io)
-    const wanted = readOptions(options, new URL(client.broker).hostname)
-    const isSecure = client.broker.startsWith('https:')
-    const secret = readSecret({ auth: textOf(options['auth']), authFile: textOf(options['authFile']) }, io)
+    const wanted = readOptions(options, accessOf(options, io))
     const { runBench } = await import('./bench-run.ts')
-    const access = { ...(secret === null ? {} : { token: secret }), ...(isSecure ? { tls: trustIn(options) } : {}) }
-    finish(await runBench({ ...wanted, access }, client, io))
+    finish(await runBench(wanted, openClient(options, io), io))
   })
 }
 
-function readOptions(options: OptionTexts, host: string): Omit<BenchOptions, 'access'> {
+function readOptions(options: OptionTexts, access: BrokerAccess): BenchOptions {
   const whole = (name: string, flag: string, max: number): number | null =>
     smallWholeOf(options[name], flag, { min: 1n, max: BigInt(max) })
   const records = whole('records', '--records', Number.MAX_SAFE_INTEGER)
   const seconds = whole('seconds', '--seconds', SECONDS_MAX) ?? (records === null ? SECONDS_DEFAULT : SECONDS_MAX)
-  const isHttp = options['http'] === true
-  const binary = textOf(options['binary'])
-  if (isHttp && binary !== null) throw new UsageError('--http and --binary exclude each other')
   return {
-    binary: isHttp ? null : binaryAddress(binary ?? `${host}:${BINARY_PORT}`),
+    binary: readBinary(options, access),
     topic: textOf(options['topic']),
     keepsTopic: options['keep'] === true,
     recordsMax: records ?? Number.POSITIVE_INFINITY,
@@ -86,6 +84,24 @@ function readOptions(options: OptionTexts, host: string): Omit<BenchOptions, 'ac
     keyed: options['keyed'] === true,
     consumes: options['consume'] === true,
     isJson: options['json'] === true
+  }
+}
+
+/** A broker with a certificate has it on both listeners. */
+function readBinary(options: OptionTexts, { broker, secret, tls }: BrokerAccess): ClientOptions | null {
+  const named = textOf(options['binary'])
+  const gzip = options['gzip'] === true
+  if (options['http'] === true) {
+    const other = named !== null ? '--binary' : gzip ? '--gzip' : null
+    if (other !== null) throw new UsageError(`--http and ${other} exclude each other`)
+    return null
+  }
+  const { hostname, protocol } = new URL(broker)
+  return {
+    ...binaryAddress(named ?? `${hostname}:${BINARY_PORT}`),
+    gzip,
+    ...(secret === null ? {} : { token: secret }),
+    ...(protocol === 'https:' ? { tls } : {})
   }
 }
 

@@ -6,6 +6,7 @@ import type { LoadFigures } from '../client/load/meter.ts'
 /** With --json it is printed as it is. */
 export interface BenchReport {
   readonly protocol: 'es01' | 'http'
+  readonly asksGzip: boolean
   readonly topic: string
   readonly partitions: number
   readonly valueBytes: number
@@ -27,7 +28,7 @@ export function formatBench(report: BenchReport): string {
   const { protocol, connections, inFlight, batchRecords, valueBytes, partitions, keyed, host, durability } = report
   const routing = keyed ? `by key over ${partitions}` : `in turn to ${partitions}`
   const lines = [
-    `load        ${protocol}: ${connections} connections × ${inFlight} in flight × ${batchRecords} × ${valueBytes} B, ${routing} partition(s)`,
+    `load        ${protocol}${report.asksGzip ? ' with gzip' : ''}: ${connections} connections × ${inFlight} in flight × ${batchRecords} × ${valueBytes} B, ${routing} partition(s)`,
     `client      ${host.cores} × ${host.cpu}, ${formatBytes(host.memoryBytes)}, kernel ${host.kernel}, node ${host.node}`,
     `durability  ${durability === 'synced' ? 'an acknowledgement follows the sync' : 'an acknowledgement may precede the sync'}`,
     ...linesOf('produce', report.produce),

@@ -6,19 +6,18 @@ import { randomBytes } from 'node:crypto'
 import { setInterval as every } from 'node:timers/promises'
 import { formatBytes, formatCount } from '../base/amounts.ts'
 import { HttpClientError, type HttpClient } from '../client/http/http-client.ts'
-import { Es01Error, type ConnectOptions } from '../client/es01/client.ts'
+import type { ClientOptions } from '../client/binary/index.ts'
+import { Es01Error } from '../client/es01/client.ts'
 import { describeHost } from '../client/load/host.ts'
 import { runConsume, runProduce, type LoadShape, type ReadSpan } from '../client/load/load.ts'
 import { LoadMeter, type LoadFigures } from '../client/load/meter.ts'
-import { httpPeer, openEs01Peer, type LoadPeer } from '../client/load/peer.ts'
+import { checkEs01, es01Peer, httpPeer, type LoadPeer } from '../client/load/peer.ts'
 import { formatBench, type BenchReport } from './bench-report.ts'
 import { exitCodes, print, type CliIo, type ExitCode } from './io.ts'
 
 export interface BenchOptions {
-  /** null: over HTTP. */
-  readonly binary: { readonly host: string; readonly port: number } | null
-  /** For the binary listener. */
-  readonly access: Pick<ConnectOptions, 'token' | 'tls'>
+  /** The binary listener and how to speak with it; null: over HTTP. */
+  readonly binary: ClientOptions | null
   /** null: one of our own. */
   readonly topic: string | null
   readonly keepsTopic: boolean
@@ -77,20 +76,15 @@ function hearInterrupt(interrupt: AbortController): void {
 }
 
 /** @returns why there are none, in words. */
-async function openPeers(
-  { binary, access, connections }: BenchOptions,
-  client: HttpClient
-): Promise<LoadPeer[] | string> {
+async function openPeers({ binary, connections }: BenchOptions, client: HttpClient): Promise<LoadPeer[] | string> {
   if (binary === null) return Array.from({ length: connections }, () => httpPeer(client))
-  const opened: LoadPeer[] = []
   try {
-    while (opened.length < connections) opened.push(await openEs01Peer({ ...binary, ...access }))
-    return opened
+    await checkEs01(binary)
   } catch (error) {
-    for (const peer of opened) peer.close()
     if (!(error instanceof Es01Error)) throw error
     return `${error.message}. Name the binary listener with --binary, or measure over HTTP with --http`
   }
+  return Array.from({ length: connections }, () => es01Peer(binary))
 }
 
 interface BenchTopic {
@@ -165,6 +159,7 @@ async function measure(parts: BenchParts, signal: AbortSignal): Promise<BenchRep
   }
   return {
     protocol: options.binary === null ? 'http' : 'es01',
+    asksGzip: options.binary?.gzip === true,
     ...shape,
     connections: options.connections,
     isInterrupted: signal.aborted,

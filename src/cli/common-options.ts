@@ -88,7 +88,7 @@ export function openClient(options: OptionTexts, io: CliIo, waitMs = 0): HttpCli
 }
 
 /** How an https broker is trusted. @throws UsageError if the file cannot be read. */
-export function trustIn(options: OptionTexts): ClientTls {
+function trustIn(options: OptionTexts): ClientTls {
   const isInsecure = options['insecure'] === true
   const path = textOf(options['tlsCa'])
   if (path === null) return { isInsecure }

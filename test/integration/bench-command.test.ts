@@ -5,7 +5,10 @@ import { once } from 'node:events'
 import { describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import type { BenchReport } from '../../src/cli/bench-report.ts'
+import { readBootstrapSecret } from '../support/access.ts'
 import { startBroker, type TestBroker } from '../support/broker.ts'
+import { makeCertificate, writeCertificate } from '../support/certificate.ts'
+import { temporaryDirectory } from '../support/temporary-directory.ts'
 import { run } from '../unit/cli/terminal.ts'
 
 const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
@@ -78,6 +81,39 @@ describe('millrace bench', () => {
     assert.deepEqual(await recordsIn(broker, 'mine'), { partitions: 3, records: 500 })
   })
 
+  test('speaks with a broker that asks for keys and has a certificate, on both listeners', async t => {
+    const folder = temporaryDirectory(t)
+    const files = writeCertificate(folder, makeCertificate('bench'))
+    const flags = { '--tls-cert': files.cert, '--tls-key': files.key, '--auth': 'required' }
+    const broker = await startBroker(t, { flags })
+    const url = broker.url.replace('http:', 'https:')
+    const words = ['bench', '--broker', url, '--binary', binaryOf(broker), '--tls-ca', files.cert, '--records', '100']
+    const { code, stdout, stderr } = await run([...words, '--json'], {
+      env: { MILLRACE_KEY: readBootstrapSecret(broker.dataDir).trim() }
+    })
+    assert.equal(code, 0, stderr)
+    assert.equal(readReport(stdout).produce.records, 100)
+    const stranger = await run(words)
+    assert.equal(stranger.code, 3)
+    assert.match(stranger.stderr, /refused the handshake/)
+  })
+
+  test('speaks gzip with --gzip', async t => {
+    const broker = await startBroker(t)
+    const words = ['bench', '--broker', broker.url, '--binary', binaryOf(broker), '--gzip', '--consume', '--json']
+    const { code, stdout, stderr } = await run([...words, '--records', '400'])
+    assert.equal(code, 0, stderr)
+    const { asksGzip, produce, consume } = readReport(stdout)
+    assert.deepEqual([asksGzip, produce.records, consume?.records], [true, 400, 400])
+    const page = await (await fetch(`${broker.url}/metrics`)).text()
+    for (const direction of ['in', 'out']) {
+      const bytes = new RegExp(`^millrace_es01_gzip_bytes_total\\{direction="${direction}",[^}]*\\} (\\d+)$`, 'm').exec(
+        page
+      )
+      assert.ok(Number(bytes?.[1]) > 0, direction)
+    }
+  })
+
   test('keeps the topic that it made with --keep', async t => {
     const broker = await startBroker(t)
     const words = ['bench', '--broker', broker.url, '--binary', binaryOf(broker), '--keep', '--partitions', '2']
@@ -125,6 +161,7 @@ describe('millrace bench', () => {
   test('refuses what it cannot do', async () => {
     for (const [words, says] of [
       [['--http', '--binary', '127.0.0.1:9001'], /exclude each other/],
+      [['--http', '--gzip'], /exclude each other/],
       [['--binary', 'nowhere'], /--binary 'nowhere' is not an address/],
       [['--connections', '0'], /--connections '0'/],
       [['--bytes', 'much'], /--bytes 'much'/]

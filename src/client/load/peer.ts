@@ -1,5 +1,6 @@
 /** A connection of a load to a broker, by either protocol, through the client libraries. One event loop. */
-import { connectEs01, type ConnectOptions } from '../es01/client.ts'
+import { BinaryClient, type ClientOptions } from '../binary/index.ts'
+import { connectEs01 } from '../es01/client.ts'
 import type { HttpClient } from '../http/http-client.ts'
 
 /** A record of a load. Without a key it names its partition. */
@@ -33,9 +34,15 @@ export interface LoadPeer {
 /** Most bytes of one answer over ES01. */
 const READ_BYTES_MAX = 1024 * 1024
 
-/** Connects over ES01. */
-export async function openEs01Peer(options: ConnectOptions): Promise<LoadPeer> {
-  const client = await connectEs01(options)
+/** Looks whether a broker takes connections there. Rejects with Es01Error, at once: the client would try for a while. */
+export async function checkEs01(options: ClientOptions): Promise<void> {
+  const connection = await connectEs01(options)
+  await connection.close()
+}
+
+/** A connection over ES01 of its own, made when it is first used, and made again when it is lost. */
+export function es01Peer(options: ClientOptions): LoadPeer {
+  const client = new BinaryClient(options)
   return {
     async produce(topic, records) {
       await client.produce(topic, records)
