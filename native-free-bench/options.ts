@@ -22,6 +22,7 @@ export const scenarios = [
   'scrape',
   'groups',
   'streams',
+  'connections',
   'json'
 ] as const
 export type Scenario = (typeof scenarios)[number]
@@ -114,6 +115,7 @@ Examples:
   npm run bench -- --scenario recovery --gigabytes 1,10,30
   npm run bench -- --scenario json --engine uws,node
   npm run bench -- --scenario streams --rounds 1 --seconds 10
+  npm run bench -- --scenario connections --rounds 5 --seconds 10
 `
 
 /** Scenarios that need a fresh directory, a setting or a restart. */
@@ -125,6 +127,7 @@ const ownBrokerOnly: ReadonlySet<Scenario> = new Set<Scenario>([
   'scrape',
   'groups',
   'streams',
+  'connections',
   'json'
 ])
 

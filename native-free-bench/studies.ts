@@ -1,11 +1,12 @@
 /**
  * What is measured apart from the cases: how long a start takes (`recovery`), what many partitions cost (`many`), what a
  * scrape of them costs (`scrape`), what committed offsets cost those who produce (`groups`), what idle streams cost and how
- * soon a record is with them (`streams`). Each gives a table. Which ones a run has is decided here; main thread.
+ * soon a record is with them (`streams`), what idle and stuck connections cost (`connections`). Each gives a table. Which ones a run has is decided here; main thread.
  */
+import { runConnections } from './connections.ts'
 import { runGroups } from './groups.ts'
 import { runMany } from './many.ts'
-import type { BenchOptions } from './options.ts'
+import type { BenchOptions, Scenario } from './options.ts'
 import { partitionCountsOf } from './plan.ts'
 import { runRecovery } from './recovery.ts'
 import type { StudyResult, StudyTable } from './results.ts'
@@ -23,7 +24,7 @@ export interface Study {
 /** The studies of a run, in their order. */
 export function planStudies(options: BenchOptions): Study[] {
   const studies: Study[] = []
-  const has = (name: 'recovery' | 'many' | 'scrape' | 'groups' | 'streams'): boolean => options.scenarios.includes(name)
+  const has = (name: Scenario): boolean => options.scenarios.includes(name)
   for (const partitions of has('recovery') ? partitionCountsOf('recovery', options) : []) {
     studies.push({
       id: `recovery-${partitions}`,
@@ -57,6 +58,13 @@ export function planStudies(options: BenchOptions): Study[] {
       id: 'streams',
       title: 'A thousand idle streams: their memory, and from the acknowledgement of a record to its receipt on all',
       run: runStreams
+    })
+  }
+  if (has('connections')) {
+    studies.push({
+      id: 'connections',
+      title: 'A thousand idle connections and a hundred stuck ones: their memory, and what they do to a load',
+      run: runConnections
     })
   }
   return studies

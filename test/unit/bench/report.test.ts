@@ -258,6 +258,7 @@ describe('studies', () => {
     assert.deepEqual(idsOf('--scenario', 'many', '--partition-counts', '9'), ['many-9'])
     assert.deepEqual(idsOf('--scenario', 'groups'), ['groups'])
     assert.deepEqual(idsOf('--scenario', 'streams'), ['streams'])
+    assert.deepEqual(idsOf('--scenario', 'connections'), ['connections'])
     assert.deepEqual(planCases(parseOptions(['--scenario', 'recovery,many'])), [])
     assert.deepEqual(idsOf(), [])
   })
