@@ -1,0 +1,53 @@
+/** docs/client.md is true: its examples run as they stand, its options are those of the code. */
+import assert from 'node:assert/strict'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test, type TestContext } from 'node:test'
+import { pathToFileURL } from 'node:url'
+import { ranges, switches } from '../../src/client/binary/options.ts'
+import { startBroker } from '../support/broker.ts'
+import { HttpApi } from '../support/http-api.ts'
+import { readText, repository } from '../support/repository.ts'
+import { temporaryDirectory } from '../support/temporary-directory.ts'
+
+const text = readText('docs/client.md')
+
+/** The examples by name, in order. */
+const examples = new Map(
+  [...text.matchAll(/^```ts example=(\w+)\n([^]*?)^```/gm)].map(([, name = '', code = '']) => [name, code])
+)
+
+/** Runs an example against a broker that listens elsewhere. @returns what it printed. */
+async function run(t: TestContext, name: string, broker: { url: string; es01: { port: number } }): Promise<string[]> {
+  const entry = pathToFileURL(join(repository, 'src/client/binary/index.ts')).href
+  const code = (examples.get(name) ?? '')
+    .replace("'millrace/client'", JSON.stringify(entry))
+    .replace('port: 9001', `port: ${broker.es01.port}`)
+    .replace('http://127.0.0.1:9000', broker.url)
+  const file = join(temporaryDirectory(t), `${name}.mjs`)
+  const lines: string[] = []
+  const printed = { log: (...parts: readonly unknown[]) => lines.push(parts.join(' ')) }
+  Reflect.set(globalThis, `printed_${name}`, printed)
+  writeFileSync(file, `const console = globalThis.printed_${name}\n${code}`)
+  await import(pathToFileURL(file).href)
+  return lines
+}
+
+test('the examples run as they stand', async t => {
+  const broker = await startBroker(t)
+  await new HttpApi(broker.url).createTopic('orders', 3)
+  assert.deepEqual([...examples.keys()], ['produce', 'consume', 'group', 'errors'])
+  assert.deepEqual(await run(t, 'produce', broker), ['1000'])
+  assert.deepEqual(await run(t, 'consume', broker), ['1000'])
+  assert.deepEqual(await run(t, 'group', broker), ['1000'])
+  assert.deepEqual(await run(t, 'errors', broker), ['refused no false'])
+})
+
+test('the table of options is that of the code', () => {
+  const rows = [...text.matchAll(/^\| `([\w.]+)` \| [^|]+ \| `?(\w+)`? \|([^|]*)\|/gm)]
+  const documented = Object.fromEntries(rows.map(([, name, value, allowed]) => [name, [value, allowed?.trim()]]))
+  for (const [name, { value, min, max }] of Object.entries(ranges)) {
+    assert.deepEqual(documented[name], [String(value), `${min} to ${max}`], name)
+  }
+  for (const [name, value] of Object.entries(switches)) assert.deepEqual(documented[name], [String(value), ''], name)
+})
