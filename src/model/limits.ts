@@ -185,6 +185,9 @@ export const limits = {
   movedFrameShare: 4,
   /** Copies of produces that wait for their producer id's turn: together one part in this many of requestMemoryBytes, beside it. */
   heldRequestShare: 4,
+  /** Elements of one list of a Kafka message, and of all its lists: far above any real one; each may become an object. */
+  kafkaListElementsMax: 100_000,
+  kafkaMessageElementsMax: 1_000_000,
   /** Depth of nested values in a JSON or MessagePack body: a bound of time and memory, far above any real document. */
   jsonDepthMax: 512,
   /** Bytes of one reply chunk in a reply ring. */

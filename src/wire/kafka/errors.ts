@@ -1,0 +1,97 @@
+/**
+ * The error codes of the Kafka protocol that this broker says or understands, by name. `isRetriable`: clients send the same
+ * request again by themselves, after a look at the metadata or the coordinator where the code calls for one.
+ * Pure, any thread. The numbers are Kafka's.
+ */
+export interface KafkaError {
+  readonly code: number
+  readonly isRetriable: boolean
+}
+
+const final = (code: number): KafkaError => ({ code, isRetriable: false })
+const retriable = (code: number): KafkaError => ({ code, isRetriable: true })
+
+export const kafkaErrors = {
+  UNKNOWN_SERVER_ERROR: final(-1),
+  NONE: final(0),
+  OFFSET_OUT_OF_RANGE: final(1),
+  CORRUPT_MESSAGE: retriable(2),
+  UNKNOWN_TOPIC_OR_PARTITION: retriable(3),
+  INVALID_FETCH_SIZE: final(4),
+  LEADER_NOT_AVAILABLE: retriable(5),
+  NOT_LEADER_OR_FOLLOWER: retriable(6),
+  REQUEST_TIMED_OUT: retriable(7),
+  MESSAGE_TOO_LARGE: final(10),
+  OFFSET_METADATA_TOO_LARGE: final(12),
+  NETWORK_EXCEPTION: retriable(13),
+  COORDINATOR_LOAD_IN_PROGRESS: retriable(14),
+  COORDINATOR_NOT_AVAILABLE: retriable(15),
+  NOT_COORDINATOR: retriable(16),
+  INVALID_TOPIC_EXCEPTION: final(17),
+  RECORD_LIST_TOO_LARGE: final(18),
+  NOT_ENOUGH_REPLICAS: retriable(19),
+  INVALID_REQUIRED_ACKS: final(21),
+  ILLEGAL_GENERATION: final(22),
+  INCONSISTENT_GROUP_PROTOCOL: final(23),
+  INVALID_GROUP_ID: final(24),
+  UNKNOWN_MEMBER_ID: final(25),
+  INVALID_SESSION_TIMEOUT: final(26),
+  REBALANCE_IN_PROGRESS: final(27),
+  TOPIC_AUTHORIZATION_FAILED: final(29),
+  GROUP_AUTHORIZATION_FAILED: final(30),
+  CLUSTER_AUTHORIZATION_FAILED: final(31),
+  INVALID_TIMESTAMP: final(32),
+  UNSUPPORTED_SASL_MECHANISM: final(33),
+  ILLEGAL_SASL_STATE: final(34),
+  UNSUPPORTED_VERSION: final(35),
+  TOPIC_ALREADY_EXISTS: final(36),
+  INVALID_PARTITIONS: final(37),
+  INVALID_REPLICATION_FACTOR: final(38),
+  INVALID_REPLICA_ASSIGNMENT: final(39),
+  INVALID_CONFIG: final(40),
+  NOT_CONTROLLER: retriable(41),
+  INVALID_REQUEST: final(42),
+  UNSUPPORTED_FOR_MESSAGE_FORMAT: final(43),
+  POLICY_VIOLATION: final(44),
+  OUT_OF_ORDER_SEQUENCE_NUMBER: final(45),
+  DUPLICATE_SEQUENCE_NUMBER: final(46),
+  INVALID_PRODUCER_EPOCH: final(47),
+  INVALID_TXN_STATE: final(48),
+  INVALID_PRODUCER_ID_MAPPING: final(49),
+  INVALID_TRANSACTION_TIMEOUT: final(50),
+  CONCURRENT_TRANSACTIONS: retriable(51),
+  TRANSACTIONAL_ID_AUTHORIZATION_FAILED: final(53),
+  SECURITY_DISABLED: final(54),
+  KAFKA_STORAGE_ERROR: retriable(56),
+  SASL_AUTHENTICATION_FAILED: final(58),
+  UNKNOWN_PRODUCER_ID: final(59),
+  NON_EMPTY_GROUP: final(68),
+  GROUP_ID_NOT_FOUND: final(69),
+  FETCH_SESSION_ID_NOT_FOUND: retriable(70),
+  INVALID_FETCH_SESSION_EPOCH: retriable(71),
+  TOPIC_DELETION_DISABLED: final(73),
+  FENCED_LEADER_EPOCH: retriable(74),
+  UNKNOWN_LEADER_EPOCH: retriable(75),
+  UNSUPPORTED_COMPRESSION_TYPE: final(76),
+  OFFSET_NOT_AVAILABLE: retriable(78),
+  MEMBER_ID_REQUIRED: final(79),
+  GROUP_MAX_SIZE_REACHED: final(81),
+  FENCED_INSTANCE_ID: final(82),
+  GROUP_SUBSCRIBED_TO_TOPIC: final(86),
+  INVALID_RECORD: final(87),
+  UNSTABLE_OFFSET_COMMIT: retriable(88),
+  THROTTLING_QUOTA_EXCEEDED: retriable(89),
+  PRODUCER_FENCED: final(90),
+  UNKNOWN_TOPIC_ID: retriable(100),
+  INCONSISTENT_TOPIC_ID: retriable(103),
+  TRANSACTIONAL_ID_NOT_FOUND: final(105),
+  FETCH_SESSION_TOPIC_ID_ERROR: retriable(106),
+  FENCED_MEMBER_EPOCH: final(110),
+  UNRELEASED_INSTANCE_ID: final(111),
+  UNSUPPORTED_ASSIGNOR: final(112),
+  STALE_MEMBER_EPOCH: final(113),
+  TRANSACTION_ABORTABLE: final(120),
+  REBOOTSTRAP_REQUIRED: final(129)
+} as const satisfies Record<string, KafkaError>
+
+export type KafkaErrorName = keyof typeof kafkaErrors
