@@ -33,8 +33,8 @@ function distorted(body: Buffer, dice: Dice): Buffer {
 /** Elements of all lists within a value, whatever became of it. */
 function elementsIn(value: unknown): number {
   if (Buffer.isBuffer(value) || value === null || typeof value !== 'object') return 0
-  const parts = Object.values(value)
-  return parts.reduce<number>((count, part) => count + elementsIn(part), Array.isArray(value) ? parts.length : 0)
+  const own = Array.isArray(value) ? value.length : 0
+  return Object.values(value).reduce<number>((count, part) => count + elementsIn(part), own)
 }
 
 describe('a message of the Kafka protocol', () => {
