@@ -13,6 +13,7 @@ import { silentLogger, type Logger } from '../../src/base/logger.ts'
 import { BufferPool } from '../../src/gateway/es01/buffer-pool.ts'
 import type { ConnectionHost, HostedConnection } from '../../src/gateway/es01/connection-host.ts'
 import { Doorkeeper, type Admission } from '../../src/gateway/es01/doorkeeper.ts'
+import type { InflaterHost } from '../../src/gateway/es01/inflater.ts'
 import { createProbe } from '../../src/gateway/es01/probe.ts'
 import { createReceiveShared } from '../../src/gateway/es01/receive-buffer.ts'
 import { RequestReader } from '../../src/gateway/es01/requests.ts'
@@ -21,6 +22,7 @@ import { BrokerError } from '../../src/model/errors.ts'
 import type { Principal } from '../../src/model/principal.ts'
 import type { ProduceCaller, ReadCaller, ReadRequest, RecordSource, SubmitOutcome } from '../../src/model/requests.ts'
 import { RESULT_BYTES, submitOutcomes } from '../../src/model/requests.ts'
+import { NameReader } from '../../src/wire/es01/names.ts'
 import { FakeBroker } from '../unit/gateway/es01/fake-broker.ts'
 import { defaultSettings } from '../unit/gateway/es01/fixture.ts'
 import type { Dice } from '../support/log-random.ts'
@@ -256,6 +258,7 @@ export class FuzzHost implements ConnectionHost {
   readonly pool: CountingPool
   readonly receive
   readonly requests: RequestReader
+  readonly inflating: InflaterHost
   readonly doorkeeper: Doorkeeper
   readonly probe = createProbe()
   readonly broker: FuzzBroker
@@ -264,6 +267,7 @@ export class FuzzHost implements ConnectionHost {
 
   constructor(dice: Dice, world: OracleWorld, plant: Plant = {}) {
     this.frameLengthMax = world.frameLengthMax
+    this.inflating = { frameLengthMax: world.frameLengthMax, counts: this.probe.gzip, names: new NameReader() }
     this.pool = plant.pool?.() ?? new CountingPool(16 * MIB)
     this.receive = createReceiveShared(this.pool, this.requestBudget)
     this.broker = new FuzzBroker(dice, world.topics)
