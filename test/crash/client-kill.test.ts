@@ -103,7 +103,7 @@ interface Target {
 /** A broker that listens at the same port with the same data each time. */
 async function fixedBroker(t: TestContext): Promise<Target> {
   const dataDir = temporaryDirectory(t)
-  let broker = await spawnBroker(t, { dataDir })
+  let broker = await spawnBroker(t, { dataDir, flags: { '--shards': '1' } })
   await createTopics(broker, [TOPIC])
   const { host, port } = broker.es01
   return {
@@ -149,7 +149,12 @@ describe('a pipelined client whose broker is killed', () => {
     t.diagnostic(replayLine(seed, FILE))
     const dice = diceOf(seed)
     const target = await fixedBroker(t)
-    const client = new PipelinedClient({ ...target, lingerMs: 1, reconnect: { initialMs: 10, maxMs: 200 } })
+    const client = new PipelinedClient({
+      ...target,
+      lingerMs: 1,
+      gzip: dice.chance(0.5),
+      reconnect: { initialMs: 10, maxMs: 200 }
+    })
     atEnd(t, () => client.destroy())
     const load = new Load(record => client.send(TOPIC.name, record), diceOf(seed + 1))
     assert.deepEqual((await runThroughKills(load, dice, target)).slice(0, 10), [])

@@ -129,7 +129,7 @@ describe('the client library', () => {
     await assert.rejects(binary(t, broker, { tls: {} }).ping(), { kind: 'untrusted', retryable: false })
   })
 
-  test('may ask for gzip of any broker', async t => {
+  test('speaks gzip where it asks for it', async t => {
     const broker = await startBroker(t)
     await new HttpApi(broker.url).createTopic('t', 3)
     const client = pipelined(t, broker, { gzip: true })
@@ -138,8 +138,8 @@ describe('the client library', () => {
     assert.equal(results.length, keys.length)
     const { records } = await binary(t, broker, { gzip: true }).consume({ topic: 't', partition: 1, offset: 0 })
     assert.ok(records.every(record => record.value.toString() === value))
-    const plain = await connectEs01({ ...broker.es01, gzip: true })
-    t.diagnostic(plain.hasGzip ? 'the broker accepted gzip' : 'the broker did not accept gzip')
-    await plain.close()
+    const low = await connectEs01({ ...broker.es01, gzip: true })
+    assert.equal(low.hasGzip, true)
+    await low.close()
   })
 })

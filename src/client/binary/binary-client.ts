@@ -117,9 +117,7 @@ export class BinaryClient {
       try {
         const connection = await session.connected(deadlineMs)
         isSent = true
-        const result = await send(connection)
-        session.noteAnswer()
-        return result
+        return await session.exchange(connection, send)
       } catch (error) {
         const failure = clientErrorOf(error)
         mayBeWritten ||= failure.written !== 'no'

@@ -25,9 +25,7 @@ export class Flight {
   async run<Result>(deadlineMs: number, send: (connection: Es01Client) => Promise<Result>): Promise<Result> {
     const connection = await this.#board(deadlineMs)
     try {
-      const result = await send(connection)
-      this.#session.noteAnswer()
-      return result
+      return await this.#session.exchange(connection, send)
     } finally {
       this.#leave()
     }

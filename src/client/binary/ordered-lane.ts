@@ -2,7 +2,7 @@
  * The records of one topic without idempotence: batches leave in the order of the calls, many in flight, and none is sent
  * again once it may have left. Any thread with an event loop.
  */
-import { clientErrorOf, type ClientError } from './client-error.ts'
+import { ClientError, clientErrorOf } from './client-error.ts'
 import type { LaneParts } from './lane-parts.ts'
 import { lateError, OutgoingQueue, rejectAll, type Outgoing } from './outgoing.ts'
 import type { Es01Client } from '../es01/client.ts'
@@ -54,6 +54,8 @@ export class OrderedLane {
     const deadlineMs = Math.min(...batch.map(record => record.deadlineMs))
     return new Promise(left => {
       const send = (connection: Es01Client): Promise<void> => {
+        // One before it did not leave, which is known only now: it goes back too, behind that one.
+        if (this.#unsent.length > 0) return Promise.reject(new ClientError('connection', 'no', 'others go first'))
         const produced = connection.produce(
           this.#topic,
           batch.map(({ record: { key = null, value, partition } }) => {

@@ -5,7 +5,7 @@
  * - At most one connection is open, and at most one is being made, however many wait for it.
  * - Nobody waits beyond the own deadline, and nothing is tried while nobody waits.
  */
-import { connectEs01, type Es01Client } from '../es01/client.ts'
+import { connectEs01, Es01Error, type Es01Client } from '../es01/client.ts'
 import { ClientError, clientErrorOf, closedError } from './client-error.ts'
 import type { Connecting } from './options.ts'
 import { backoffMs, Bell } from './pauses.ts'
@@ -25,6 +25,8 @@ export class Session {
   /** Attempts and connections that failed since the last request that was answered. */
   #failures = 0
   #lastFailure = ''
+  /** When the last answer came, on the clock of performance.now(). */
+  #answeredMs = 0
   /** Rung at the end. */
   readonly #bell = new Bell()
 
@@ -63,9 +65,29 @@ export class Session {
     if (!this.#isClosed && ms > 0) await this.#bell.wait(ms)
   }
 
-  /** A request was answered: the next loss is not one of a row. */
-  noteAnswer(): void {
+  /**
+   * Sends over that connection, which is open. One that is silent for the whole time of a request is given up: of a peer that
+   * is gone without a word the system tells after many minutes only.
+   * @returns what `send` gives, or rejects as that does.
+   */
+  async exchange<Result>(connection: Es01Client, send: (connection: Es01Client) => Promise<Result>): Promise<Result> {
+    const sentMs = performance.now()
+    try {
+      const result = await send(connection)
+      this.#noteAnswer()
+      return result
+    } catch (error) {
+      if (error instanceof Es01Error && error.kind === 'refused') this.#noteAnswer()
+      const isLate = error instanceof Es01Error && error.kind === 'timeout'
+      if (isLate && this.#answeredMs < sentMs) connection.destroy()
+      throw error
+    }
+  }
+
+  /** The next loss is not one of a row. */
+  #noteAnswer(): void {
     this.#failures = 0
+    this.#answeredMs = performance.now()
   }
 
   /** Resolves when the requests in flight are answered and the connection is closed. */

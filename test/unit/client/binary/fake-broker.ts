@@ -4,6 +4,7 @@
  */
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
+import { gunzipSync, gzipSync } from 'node:zlib'
 import { opcodes, type Frame } from '../../../../src/wire/es01/frame.ts'
 import { ProduceDecoder } from '../../../../src/wire/es01/produce-request.ts'
 import type { Es01Address } from '../../../support/broker.ts'
@@ -90,8 +91,15 @@ export class FakeBroker {
   }
 }
 
-export async function startFakeBroker(t: TestContext, partitionCount = 3): Promise<FakeBroker> {
+/** @param accepts feature bits; the peer inflates and deflates where gzip is agreed. */
+export async function startFakeBroker(t: TestContext, partitionCount = 3, accepts = 0): Promise<FakeBroker> {
   const broker = new FakeBroker(partitionCount)
-  broker.address = await startPeer(t, { onFrame: (frame, connection) => broker.take(frame, connection) })
+  const onFrame = (frame: Frame, connection: PeerConnection): void => {
+    if ((accepts & connection.asked) === 0) return broker.take(frame, connection)
+    const answer: PeerConnection['answer'] = (id, opcode, payload) => connection.answer(id, opcode, gzipSync(payload))
+    const refuse: PeerConnection['refuse'] = (id, message) => answer(id, opcodes.error, Buffer.from(message))
+    broker.take({ ...frame, payload: gunzipSync(frame.payload) }, { ...connection, answer, refuse })
+  }
+  broker.address = await startPeer(t, { accepts, onFrame })
   return broker
 }

@@ -7,6 +7,8 @@ import {
   type PipelinedOptions,
   type ProduceResult
 } from '../../../../src/client/binary/index.ts'
+import { features } from '../../../../src/wire/es01/handshake.ts'
+import { diceOf } from '../../../support/log-random.ts'
 import { waitFor } from '../../../support/broker.ts'
 import { startFakeBroker, type FakeBroker, type Fate } from './fake-broker.ts'
 
@@ -136,6 +138,14 @@ describe('records of an idempotent client', () => {
     assert.deepEqual([first?.first, second?.first], [0, 0])
   })
 
+  test('go over another connection where one says nothing any more, though it stays open', async t => {
+    const broker = await startFakeBroker(t)
+    broker.fateOf = ({ connection }) => (connection.index === 0 ? 'silence' : 'write')
+    const client = clientOf(t, broker, { requestTimeoutMs: 50 })
+    assert.deepEqual(offsetsOf(await sendMany(client, 200)), range(200))
+    assert.deepEqual([...new Set(broker.produced.map(({ connection }) => connection.index))], [0, 1])
+  })
+
   test('that never left end as not written', async t => {
     const broker = await startFakeBroker(t)
     const client = clientOf(t, broker, { host: '127.0.0.1', port: 1, deliveryTimeoutMs: 30 })
@@ -187,6 +197,21 @@ describe('records without idempotence', () => {
     )
     assert.deepEqual(offsetsOf(await sendMany(client, 10)), range(10, 20))
     assert.equal(broker.produced.length, 3)
+  })
+
+  test('keep their order where some were still being deflated when the connection was lost', async t => {
+    const broker = await startFakeBroker(t, 3, features.gzip)
+    const client = clientOf(t, broker, { idempotent: false, batchRecords: 1, gzip: true })
+    await client.send('t', { value: 'first', partition: 0 })
+    broker.fateOf = inTurn('drop')
+    const value = diceOf(1).bytes(500_000)
+    // The first is small, leaves at once and takes the connection with it, while the large ones are being deflated.
+    const sent = range(60).map(i =>
+      client.send('t', { value: i === 0 ? 'small' : i < 40 ? value : `${i}`, partition: 0 })
+    )
+    const offsets = offsetsOf(await Promise.allSettled(sent)).filter(offset => typeof offset === 'number')
+    assert.ok(offsets.length > 0)
+    assert.deepEqual(offsets, range(offsets.length, 1))
   })
 
   test('reject with what the broker says, and how long to wait', async t => {
