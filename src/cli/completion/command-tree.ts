@@ -50,5 +50,8 @@ function valueOf(option: Option): FlagValue {
   if (option.argChoices !== undefined) return { choices: option.argChoices }
   // A value that may be left out is not waited for.
   if (!option.required) return 'none'
+  // Settings have their words in the flag, since what they may be is judged together with the other sources.
+  const words = /<(\w+(?:\|\w+)+)>/.exec(option.flags)?.[1]
+  if (words !== undefined) return { choices: words.split('|') }
   return /[<[](file|path)/.test(option.flags) ? 'file' : 'text'
 }

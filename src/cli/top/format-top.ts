@@ -1,4 +1,5 @@
 /** A reading as a screen, as a line, and as JSON. Pure. What is not known shows as -. */
+import { formatBytes, formatCount, formatMs } from '../../base/amounts.ts'
 import type { Colour } from '../colours.ts'
 import { formatTable } from '../table.ts'
 import type { Reading, ShardReading } from './reading.ts'
@@ -9,22 +10,11 @@ export interface ScreenLine {
   readonly colour?: Colour
 }
 
-const count = (value: number | null): string => {
-  if (value === null) return '-'
-  return value < 10 && !Number.isInteger(value) ? value.toFixed(1) : Math.round(value).toLocaleString('en-US')
-}
-
-const ms = (value: number | null): string =>
-  value === null ? '-' : `${value < 10 ? value.toFixed(2) : value.toFixed(0)} ms`
-
-/** `1.5 MiB`. */
-export function sizeText(bytes: number | null): string {
-  if (bytes === null) return '-'
-  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB']
-  const power = Math.min(units.length - 1, bytes < 1 ? 0 : Math.floor(Math.log2(bytes) / 10))
-  const value = bytes / 1024 ** power
-  return `${power === 0 ? Math.round(value) : value.toFixed(1)} ${units[power]}`
-}
+const shown = (value: number | null, format: (value: number) => string): string =>
+  value === null ? '-' : format(value)
+const count = (value: number | null): string => shown(value, formatCount)
+const size = (bytes: number | null): string => shown(bytes, formatBytes)
+const ms = (value: number | null): string => shown(value, known => `${formatMs(known)} ms`)
 
 function shardLines(shards: readonly ShardReading[]): ScreenLine[] {
   const columns = [
@@ -35,7 +25,7 @@ function shardLines(shards: readonly ShardReading[]): ScreenLine[] {
     { head: 'TURN P99', isNumber: true }
   ]
   const rows = shards.map(({ shard, state, queue, ringBytes, turnP99Ms }) => {
-    return [shard, state, count(queue), sizeText(ringBytes), ms(turnP99Ms)]
+    return [shard, state, count(queue), size(ringBytes), ms(turnP99Ms)]
   })
   const [head = '', ...lines] = formatTable(columns, rows)
   const ofShard = (text: string, i: number): ScreenLine =>
@@ -53,12 +43,12 @@ function listLines(heads: readonly string[], rows: readonly (readonly string[])[
 /** The whole screen, its first line excepted. */
 export function screenOf(reading: Reading): ScreenLine[] {
   const { recordsIn, bytesIn, recordsOut, bytesOut, budgets, connections } = reading
-  const held = budgets.map(({ budget, usedBytes, bytes }) => `${budget} ${sizeText(usedBytes)} of ${sizeText(bytes)}`)
+  const held = budgets.map(({ budget, usedBytes, bytes }) => `${budget} ${size(usedBytes)} of ${size(bytes)}`)
   const open = connections.map(({ protocol, count: open }) => `${protocol} ${open}`)
   return [
     ...reading.troubles.map((text): ScreenLine => ({ text: `trouble      ${text}`, colour: 'red' })),
-    { text: `in           ${count(recordsIn)} records/s, ${sizeText(bytesIn)}/s` },
-    { text: `out          ${count(recordsOut)} records/s, ${sizeText(bytesOut)}/s` },
+    { text: `in           ${count(recordsIn)} records/s, ${size(bytesIn)}/s` },
+    { text: `out          ${count(recordsOut)} records/s, ${size(bytesOut)}/s` },
     {
       text: `lag          ${count(reading.lagRecords)} records`,
       ...((reading.lagRecords ?? 0) > 0 ? { colour: 'yellow' as const } : {})
@@ -68,7 +58,7 @@ export function screenOf(reading: Reading): ScreenLine[] {
         `sync         p99 ${ms(reading.syncP99Ms)}, ${count(reading.syncs)} syncs/s, ` +
         `${count(reading.groupRecords)} records each`
     },
-    { text: `memory       ${[`resident ${sizeText(reading.residentBytes)}`, ...held].join(', ')}` },
+    { text: `memory       ${[`resident ${size(reading.residentBytes)}`, ...held].join(', ')}` },
     { text: `connections  ${[...open, `streams ${count(reading.streams)}`].join(', ')}` },
     ...shardLines(reading.shards),
     ...listLines(

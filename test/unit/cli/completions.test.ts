@@ -70,6 +70,8 @@ test('bash passes over values of flags, and completes those that are known', asy
     ['millrace consume --encoding = b', ['base64']],
     ['millrace consume --encoding =', ['utf8', 'base64']],
     ['millrace consume --topic ', []],
+    ['millrace serve --http-engine ', ['auto', 'uws', 'node']],
+    ['millrace topic alter --validate-schema t', ['true']],
     ['millrace key create --data-dir ', []],
     ['millrace tail --topic orders ', []],
     ['millrace completions z', ['zsh']],
