@@ -3,7 +3,7 @@ import type { Settings } from '../../../config/settings.ts'
 
 /** From node:process, node:os and the dynamic linker. */
 export interface HostFacts {
-  readonly platform: string
+  readonly platform: NodeJS.Platform
   readonly architecture: string
   readonly kernel: string
   /** Of glibc; null: another C library, or it cannot be told. */

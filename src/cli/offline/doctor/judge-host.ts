@@ -3,6 +3,7 @@
  */
 import { formatMs } from '../../../base/amounts.ts'
 import type { Settings } from '../../../config/settings.ts'
+import { judgePlatform } from '../../platform.ts'
 import type {
   ClockFacts,
   ConfigurationFacts,
@@ -38,8 +39,11 @@ export function judgeNode({ nodeVersion, nodePath }: HostFacts): Finding {
 
 export function judgeSystem({ platform, architecture, kernel, glibc }: HostFacts): Finding {
   const seen = `${platform} ${architecture}, kernel ${kernel}, ${glibc === null ? 'no glibc' : `glibc ${glibc}`}`
-  if (platform === 'linux') return ok('system', seen)
-  return warn('system', seen, 'Run brokers that must keep their word on Linux: syncs are tested there alone.')
+  const verdict = judgePlatform(platform)
+  if (verdict.kind === 'fit') return ok('system', seen)
+  const change = 'Run brokers that must keep their word on Linux: syncs are tested there alone.'
+  if (verdict.kind === 'untried') return warn('system', `${seen}: ${verdict.warning}`, change)
+  return bad('system', seen, 'Run the broker on Linux: it refuses to serve here.')
 }
 
 export function judgeEngine(engine: EngineFacts, wanted: Settings['httpEngine']): Finding {

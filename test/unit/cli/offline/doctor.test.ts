@@ -143,6 +143,7 @@ const rows: readonly Row[] = [
     /none/
   ],
   ['Node 20', facts('host', { nodeVersion: 'v20.11.0' }), 'node', 'bad', /Node 24/],
+  ['Windows', facts('host', { platform: 'win32', glibc: null }), 'system', 'bad', /refuses to serve/],
   ['macOS', facts('host', { platform: 'darwin', glibc: null }), 'system', 'warn', /on Linux/],
   ['no native engine', { ...sound, engine: { state: 'fallback', reason: 'musl' } }, 'HTTP engine', 'warn', /musl/],
   [
