@@ -9,7 +9,7 @@ import type { Row } from './row.ts'
 
 /** Frames that are each refused with a text of that kind, write nothing and leave the connection open. */
 export function refused(
-  row: Pick<Row<Es01Stage>, 'line' | 'fact' | 'sent' | 'awaits'>,
+  row: Pick<Row<Es01Stage>, 'line' | 'fact' | 'sent'>,
   text: RegExp,
   frames: () => readonly Buffer[],
   features = 0

@@ -11,7 +11,6 @@ import { startBroker, waitFor, type TestBroker } from '../support/broker.ts'
 import { openRaw, type RawClient } from '../support/es01-session.ts'
 import { HttpApi } from '../support/http-api.ts'
 import { parsePage, valueOf } from '../support/prometheus.ts'
-import { isThere } from './row.ts'
 
 export interface Es01Stage {
   readonly open: TestBroker
@@ -22,7 +21,7 @@ export interface Es01Stage {
 }
 
 /** The features that the listener has. */
-export const offered = isThere('gzip') ? features.gzip : 0
+export const offered = features.gzip
 
 /** Both brokers, each with the topics `orders` of two partitions and `other` of one. */
 export async function startStage(t: TestContext): Promise<Es01Stage> {

@@ -4,11 +4,6 @@
  */
 import type { TestContext } from 'node:test'
 
-/** Parts of the product that rows may wait for. */
-export type Part = 'gzip'
-/** What is not there yet. Its rows run once it is taken out of here. */
-const missing: ReadonlySet<Part> = new Set<Part>(['gzip'])
-
 export interface Row<Stage> {
   /** The first cell of the line of the specification, or words of a sentence under its table. */
   readonly line: string
@@ -18,17 +13,11 @@ export interface Row<Stage> {
   readonly sent: string
   readonly expected: string
   readonly check: (stage: Stage, t: TestContext) => Promise<void>
-  readonly awaits?: Part
-}
-
-export function isThere(part: Part): boolean {
-  return !missing.has(part)
 }
 
 /** Runs the rows one after the other, as tests within the one that is running. */
 export async function runRows<Stage>(t: TestContext, rows: readonly Row<Stage>[], stage: Stage): Promise<void> {
-  for (const { line, sent, expected, check, awaits } of rows) {
-    const skip = awaits !== undefined && !isThere(awaits) ? `awaits ${awaits}` : false
-    await t.test(`${line} | ${sent} | ${expected}`, { skip }, t => check(stage, t))
+  for (const { line, sent, expected, check } of rows) {
+    await t.test(`${line} | ${sent} | ${expected}`, t => check(stage, t))
   }
 }

@@ -2,22 +2,28 @@
  * What the specification gives a client for the bytes that it sent, decoded in the plainest way and by no code of the
  * product: the reply to its hello, one outcome per frame, and how the connection ends.
  */
-import { crc32 } from 'node:zlib'
+import { crc32, gunzipSync } from 'node:zlib'
 
 /** closed: without a frame for what was wrong. waits: for more bytes, or for nothing. */
 export type End = 'closed' | 'waits'
 
-/** How a frame is answered; `text` how an error frame begins; `payload` what the answer says, where it can be known. */
+/**
+ * How a frame is answered; `text` how an error frame begins, or another way in which it may; `payload` what the answer
+ * says, where it can be known.
+ */
 export interface Outcome {
   readonly id: number
   readonly kind: 'produced' | 'consumed' | 'pong' | 'error'
   readonly text: string
+  readonly otherText?: string
   readonly payload: string
 }
 
 export interface Expectation {
   /** Status of the reply; null: no reply is due yet. */
   readonly helloStatus: number | null
+  /** Features of the reply. */
+  readonly features: number
   readonly outcomes: readonly Outcome[]
   readonly end: End
   /** Over all records that are written, in their order. */
@@ -26,6 +32,8 @@ export interface Expectation {
 
 export interface OracleWorld {
   readonly isGuarded: boolean
+  /** Features that the listener has. */
+  readonly features: number
   readonly frameLengthMax: number
   readonly fetchRecordsMax: number
   readonly fetchBytesMax: number
@@ -91,26 +99,35 @@ export class Oracle {
   judge(bytes: Buffer): Expectation {
     this.#recordsCrc = 0
     const status = this.#helloStatus(bytes)
-    if (status !== 0) return this.#expect(status, [], status === null ? 'waits' : 'closed')
+    if (status !== 0)
+      return {
+        helloStatus: status,
+        features: 0,
+        outcomes: [],
+        end: status === null ? 'waits' : 'closed',
+        recordsCrc: 0
+      }
+    const features = (bytes.readUInt32BE(4) & this.#world.features) >>> 0
+    const { outcomes, end } = this.#judgeFrames(bytes, features)
+    return { helloStatus: 0, features, outcomes, end, recordsCrc: this.#recordsCrc }
+  }
+
+  #judgeFrames(bytes: Buffer, features: number): Pick<Expectation, 'outcomes' | 'end'> {
     const outcomes: Outcome[] = []
     let at = 12 + bytes.readUInt32BE(8)
     for (;;) {
       const left = bytes.length - at
-      if (left < 4) return this.#expect(0, outcomes, 'waits')
+      if (left < 4) return { outcomes, end: 'waits' }
       const length = bytes.readUInt32BE(at)
-      if (length < 5 || length > this.#world.frameLengthMax) return this.#expect(0, outcomes, 'closed')
-      if (left < 9) return this.#expect(0, outcomes, 'waits')
+      if (length < 5 || length > this.#world.frameLengthMax) return { outcomes, end: 'closed' }
+      if (left < 9) return { outcomes, end: 'waits' }
       const opcode = bytes[at + 8] as number
-      if (![1, 2, 3, 0x81, 0x82, 0x83, 0xff].includes(opcode)) return this.#expect(0, outcomes, 'closed')
-      if (left < 4 + length) return this.#expect(0, outcomes, 'waits')
+      if (![1, 2, 3, 0x81, 0x82, 0x83, 0xff].includes(opcode)) return { outcomes, end: 'closed' }
+      if (left < 4 + length) return { outcomes, end: 'waits' }
       const payload = bytes.subarray(at + 9, at + 4 + length)
-      outcomes.push({ id: bytes.readUInt32BE(at + 4), ...this.#outcomeOf(opcode, payload) })
+      outcomes.push({ id: bytes.readUInt32BE(at + 4), ...this.#outcomeOf(opcode, payload, features) })
       at += 4 + length
     }
-  }
-
-  #expect(helloStatus: number | null, outcomes: readonly Outcome[], end: End): Expectation {
-    return { helloStatus, outcomes, end, recordsCrc: this.#recordsCrc }
   }
 
   #helloStatus(bytes: Buffer): number | null {
@@ -125,9 +142,14 @@ export class Oracle {
     return token === 'good' ? 0 : 2
   }
 
-  #outcomeOf(opcode: number, payload: Buffer): Omit<Outcome, 'id'> {
+  #outcomeOf(opcode: number, sent: Buffer, features: number): Omit<Outcome, 'id'> {
     if (opcode === 3) return answer('pong', '')
     if (opcode > 3) return refusal('bad request: ')
+    const payload = features === 0 ? sent : unpacked(sent, this.#world.frameLengthMax)
+    if (payload === null) {
+      // Of a stream that is wrong somewhere the topic may have come before that.
+      return this.#world.isGuarded ? { ...malformed, otherText: 'forbidden: ' } : malformed
+    }
     const reader = new Reader(payload)
     const topic = textOf(reader.take(reader.u16()))
     // A key is asked for before anything behind the topic is looked at.
@@ -170,6 +192,16 @@ export class Oracle {
     if (largestPartition >= count) return refusal('bad request: ')
     for (const record of records) this.#recordsCrc = crc32(record, this.#recordsCrc)
     return answer('produced', String(records.length))
+  }
+}
+
+/** What a gzip stream holds; null: it is none, or holds more than a frame may have. */
+function unpacked(stream: Buffer, frameLengthMax: number): Buffer | null {
+  try {
+    return gunzipSync(stream, { maxOutputLength: frameLengthMax - 5 })
+  } catch (error) {
+    if (error instanceof Error && 'code' in error) return null
+    throw error
   }
 }
 

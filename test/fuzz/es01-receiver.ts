@@ -91,11 +91,9 @@ export class FuzzBroker extends FakeBroker {
     return this.#roomWanted.length > 0
   }
 
-  /** Over the records of that caller so far; forgets them. */
-  takeCrc(who: Principal): number {
-    const crc = this.#crcs.get(who) ?? 0
-    this.#crcs.delete(who)
-    return crc
+  /** Over the records of that caller so far. */
+  crcOf(who: Principal): number {
+    return this.#crcs.get(who) ?? 0
   }
 
   override whenRoom(callback: () => void): void {
@@ -246,6 +244,12 @@ export interface Plant {
   readonly requests?: (real: RequestReader) => RequestReader
 }
 
+/** The product as it is. */
+export const noPlant: Plant = {}
+
+/** The longest that is waited for the thread pool, in ms; where something is planted, what is missing will not come. */
+const POOL_MS = { product: 20_000, planted: 1_000 }
+
 /** One host for all connections of a run, as the gateway is. */
 export class FuzzHost implements ConnectionHost {
   readonly clock = stillClock
@@ -261,11 +265,16 @@ export class FuzzHost implements ConnectionHost {
   readonly inflating: InflaterHost
   readonly doorkeeper: Doorkeeper
   readonly probe = createProbe()
+  readonly inflating: InflaterHost
+  readonly world: OracleWorld
+  readonly poolMs: number
   readonly broker: FuzzBroker
   readonly #woken = new Set<HostedConnection>()
   readonly #dirty = new Set<HostedConnection>()
 
-  constructor(dice: Dice, world: OracleWorld, plant: Plant = {}) {
+  constructor(dice: Dice, world: OracleWorld, plant: Plant = noPlant) {
+    this.world = world
+    this.poolMs = plant === noPlant ? POOL_MS.product : POOL_MS.planted
     this.frameLengthMax = world.frameLengthMax
     this.inflating = { frameLengthMax: world.frameLengthMax, counts: this.probe.gzip, names: new NameReader() }
     this.pool = plant.pool?.() ?? new CountingPool(16 * MIB)

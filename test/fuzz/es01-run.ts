@@ -1,11 +1,15 @@
 /** A run of the fuzz: groups of sessions, each with its own seed, host and dice, so that one can be played again alone. */
 import assert from 'node:assert/strict'
 import { diceOf, type Dice } from '../support/log-random.ts'
+import { features } from '../../src/wire/es01/handshake.ts'
 import { frameOf, helloOf } from './es01-fields.ts'
 import type { Expectation, OracleWorld } from './es01-oracle.ts'
-import { FuzzHost, type Plant } from './es01-receiver.ts'
+import { FuzzHost, noPlant, type Plant } from './es01-receiver.ts'
 import { FuzzSession, play } from './es01-session.ts'
+import { packedOf } from './gzip-layers.ts'
 
+/** Sessions that ask for gzip: some, as each frame of them costs many times what a plain one does. */
+const PACKED_SHARE = 0.2
 /** What a connection may hold of the pool whatever it was sent: one read, and answers that are gathered and written. */
 const FREE_BYTES = 256 * 1024
 /** What it may hold for a byte that came or is to go: a buffer four times the pending bytes, of the next size of the pool. */
@@ -13,6 +17,8 @@ const BYTES_PER_BYTE = 8
 
 export interface FuzzCounts {
   frames: number
+  /** Of them: on connections that speak gzip. */
+  packedFrames: number
   sessions: number
   receivedBytes: number
   /** Of the pools: made anew, and the most that was out beyond what is free, for a byte of the session. */
@@ -23,12 +29,21 @@ export interface FuzzCounts {
 
 /** Counts of zero. */
 export function newCounts(): FuzzCounts {
-  return { frames: 0, sessions: 0, receivedBytes: 0, madeBytes: 0, heldPerByte: 0, outcomes: new Map() }
+  return {
+    frames: 0,
+    packedFrames: 0,
+    sessions: 0,
+    receivedBytes: 0,
+    madeBytes: 0,
+    heldPerByte: 0,
+    outcomes: new Map()
+  }
 }
 
 function worldOf(dice: Dice): OracleWorld {
   return {
     isGuarded: dice.chance(0.3),
+    features: features.gzip,
     frameLengthMax: 0x10_0000,
     fetchRecordsMax: 1000,
     fetchBytesMax: dice.pick([1000, 100_000]),
@@ -36,32 +51,38 @@ function worldOf(dice: Dice): OracleWorld {
   }
 }
 
-function sessionBytes(dice: Dice): Buffer {
-  const parts = [helloOf(dice, 0)]
-  for (let frames = dice.below(80); frames > 0; frames--)
-    parts.push(frameOf(dice, dice.below(2 ** 32), payload => payload))
+function sessionBytes(dice: Dice, { frameLengthMax }: OracleWorld): Buffer {
+  const asked = dice.chance(PACKED_SHARE) ? dice.pick([1, 1, 0xffff_ffff]) : dice.pick([0, 0, 2, 0xffff_fffe])
+  const parts = [helloOf(dice, asked)]
+  const pack = (payload: Buffer): Buffer => ((asked & 1) === 0 ? payload : packedOf(dice, payload, frameLengthMax))
+  for (let frames = dice.below(80); frames > 0; frames--) parts.push(frameOf(dice, dice.below(2 ** 32), pack))
   const bytes = Buffer.concat(parts)
   return dice.chance(0.1) ? bytes.subarray(0, dice.below(bytes.length + 1)) : bytes
 }
 
 /** Plays one group and adds it to the counts. @throws AssertionError that says what is wrong and how to see it again. */
-export function playGroup(seed: number, replay: string, counts: FuzzCounts, plant: Plant = {}): void {
+export async function playGroup(
+  seed: number,
+  replay: string,
+  counts: FuzzCounts,
+  plant: Plant = noPlant
+): Promise<void> {
   const dice = diceOf(seed)
   const world = worldOf(dice)
   const host = new FuzzHost(dice, world, plant)
   // Twice on one host: the second meets buffers that others have used.
   for (const sessions of [1 + dice.below(3), 1 + dice.below(3)]) {
-    const sent = Array.from({ length: sessions }, () => sessionBytes(dice))
+    const sent = Array.from({ length: sessions }, () => sessionBytes(dice, world))
     const players = sent.map(bytes => new FuzzSession(host, dice, bytes))
-    play(host, dice, players)
+    await play(host, dice, players)
     for (const [i, player] of players.entries()) {
-      const { complaint, expected } = player.judge(world)
+      const complaint = player.complaint()
       assert.equal(
         complaint,
         null,
         `${complaint}\nsession ${i}: ${sent[i]?.subarray(0, 2_000).toString('hex')}\n${replay}`
       )
-      count(counts, expected)
+      count(counts, player.expected)
     }
     const bytes = players.reduce((sum, player) => sum + player.sentBytes + player.writtenBytes, 0)
     const held = (host.pool.takePeak() - players.length * FREE_BYTES) / Math.max(1, bytes)
@@ -82,8 +103,9 @@ export function playGroup(seed: number, replay: string, counts: FuzzCounts, plan
   assert.deepEqual(left, [0, 0, 0, 0], `buffers, request bytes and reply bytes are back, and no bug was met\n${replay}`)
 }
 
-function count(counts: FuzzCounts, { helloStatus, outcomes, end }: Expectation): void {
+function count(counts: FuzzCounts, { helloStatus, features, outcomes, end }: Expectation): void {
   counts.frames += outcomes.length
+  if (features !== 0) counts.packedFrames += outcomes.length
   const add = (name: string): unknown => counts.outcomes.set(name, (counts.outcomes.get(name) ?? 0) + 1)
   for (const { kind, text } of outcomes) add(kind === 'error' ? text.replace(': ', '') : kind)
   if (helloStatus !== 0) add(`hello ${helloStatus ?? 'not whole'}`)

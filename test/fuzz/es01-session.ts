@@ -1,7 +1,8 @@
 /** Plays sessions against connections of the gateway, several at once and in pieces, and says what did not come as it is due. */
 import { Es01Connection } from '../../src/gateway/es01/connection.ts'
 import type { Dice } from '../support/log-random.ts'
-import { Oracle, type Expectation, type OracleWorld, type Outcome } from './es01-oracle.ts'
+import { gunzipSync } from 'node:zlib'
+import { Oracle, type Expectation, type Outcome } from './es01-oracle.ts'
 import { asSocket, FakeSocket, type FuzzHost } from './es01-receiver.ts'
 
 const kinds: Readonly<Record<number, Outcome['kind']>> = {
@@ -17,6 +18,8 @@ const PREFIX = 16
 export class FuzzSession {
   readonly socket = new FakeSocket()
   readonly connection: Es01Connection
+  /** What is due for what it sends. */
+  readonly expected: Expectation
   readonly #host: FuzzHost
   readonly #dice: Dice
   readonly #bytes: Buffer
@@ -30,6 +33,7 @@ export class FuzzSession {
 
   constructor(host: FuzzHost, dice: Dice, bytes: Buffer) {
     this.#host = host
+    this.expected = new Oracle(host.world).judge(bytes)
     this.#dice = dice
     this.#bytes = bytes
     this.#endsAfter = dice.chance(0.3)
@@ -46,6 +50,14 @@ export class FuzzSession {
 
   get writtenBytes(): number {
     return this.socket.written.reduce((sum, { length }) => sum + length, 0)
+  }
+
+  /** Speaks gzip, and lacks answers or an end that are due to it. */
+  get mayWaitForPool(): boolean {
+    const { expected, socket } = this
+    if (expected.features === 0) return false
+    if (expected.end === 'closed' || this.#hasEnded) return !socket.isGone
+    return countFrames(Buffer.concat(socket.written)) < expected.outcomes.length
   }
 
   /** Does one thing that a client, or its system, may do now. @returns false if there is none. */
@@ -99,33 +111,29 @@ export class FuzzSession {
     return true
   }
 
-  /** What was due, and what is wrong with what came back, or null. */
-  judge(world: OracleWorld): { expected: Expectation; complaint: string | null } {
-    const expected = new Oracle(world).judge(this.#bytes)
-    return { expected, complaint: this.#complaint(expected) }
-  }
-
-  #complaint(expected: Expectation): string | null {
+  /** What is wrong with what came back, or null. */
+  complaint(): string | null {
+    const { expected } = this
     const found = this.#read(Buffer.concat(this.socket.written))
     if (typeof found === 'string') return found
     const isClosed = this.socket.isGone || this.socket.hasEnded
     const isEndDue = expected.end === 'closed' || this.#hasEnded
     if (isClosed !== isEndDue) return isClosed ? 'it was closed' : 'it was left open'
-    if (found.helloStatus !== expected.helloStatus) {
-      return `the hello got status ${found.helloStatus}, due is ${expected.helloStatus}`
-    }
+    const [gotHello, dueHello] = [found, expected].map(({ helloStatus, features }) => `${helloStatus}, ${features}`)
+    if (gotHello !== dueHello) return `the hello got status and features ${gotHello}, due are ${dueHello}`
     const got = found.outcomes.map(lineOf).sort()
-    const due = expected.outcomes.map(lineOf).sort()
+    const due = expected.outcomes.map(outcome => dueLineOf(outcome, got)).sort()
     const at = due.findIndex((line, i) => line !== got[i])
     if (at >= 0) return `answered '${got[at]}' where '${due[at]}' is due: ${got.length} of ${due.length} answers`
     if (got.length > due.length) return `answered '${got[due.length]}', of nothing that was asked`
-    const crc = this.#host.broker.takeCrc(this.connection.who)
+    const crc = this.#host.broker.crcOf(this.connection.who)
     return crc === expected.recordsCrc ? null : 'the records are other ones, or in another order'
   }
 
-  #read(bytes: Buffer): Pick<Expectation, 'helloStatus' | 'outcomes'> | string {
-    if (bytes.length === 0) return { helloStatus: null, outcomes: [] }
+  #read(bytes: Buffer): Pick<Expectation, 'helloStatus' | 'features' | 'outcomes'> | string {
+    if (bytes.length === 0) return { helloStatus: null, features: 0, outcomes: [] }
     if (bytes.length < 13 || bytes.toString('latin1', 0, 4) !== 'ES01') return 'the reply to the hello is none'
+    const features = bytes.readUInt32BE(5)
     const outcomes: Outcome[] = []
     for (let at = 13 + bytes.readUInt32BE(9); at < bytes.length;) {
       if (bytes.length - at < 9) return 'an answer ends in its head'
@@ -135,11 +143,19 @@ export class FuzzSession {
       const kind = kinds[opcode]
       if (kind === undefined) return `an answer has opcode ${opcode}`
       const sent = bytes.subarray(at + 9, at + 4 + length)
-      outcomes.push({ id: bytes.readUInt32BE(at + 4), ...said(kind, sent) })
+      outcomes.push({ id: bytes.readUInt32BE(at + 4), ...said(kind, features === 0 ? sent : gunzipSync(sent)) })
       at += 4 + length
     }
-    return { helloStatus: bytes[4] as number, outcomes }
+    return { helloStatus: bytes[4] as number, features, outcomes }
   }
+}
+
+/** Whole frames behind the reply to a hello. */
+function countFrames(bytes: Buffer): number {
+  let count = 0
+  if (bytes.length < 13) return count
+  for (let at = 13 + bytes.readUInt32BE(9); at + 9 <= bytes.length; at += 4 + bytes.readUInt32BE(at)) count++
+  return count
 }
 
 /** A payload that came back, as the oracle words it. */
@@ -154,12 +170,30 @@ function said(kind: Outcome['kind'], payload: Buffer): Omit<Outcome, 'id'> {
   return { kind, text: '', payload: payload.length === 4 + 13 * count ? String(count) : 'torn' }
 }
 
+/** What is due, in the one of its two ways that came. */
+function dueLineOf(outcome: Outcome, got: readonly string[]): string {
+  const { otherText } = outcome
+  const other = otherText === undefined ? null : lineOf({ ...outcome, text: otherText })
+  return other !== null && got.includes(other) ? other : lineOf(outcome)
+}
+
 function lineOf({ id, kind, text, payload }: Outcome): string {
   return `${id} ${kind} ${text}${payload}`
 }
 
-/** Plays them until nobody has anything to do: one step of a client or of the broker after the other, as the dice fall. */
-export function play(host: FuzzHost, dice: Dice, sessions: readonly FuzzSession[]): void {
+/** Plays them until nobody has anything to do, nor the thread pool for them. */
+export async function play(host: FuzzHost, dice: Dice, sessions: readonly FuzzSession[]): Promise<void> {
+  playAtOnce(host, dice, sessions)
+  const endMs = performance.now() + host.poolMs
+  while (sessions.some(session => session.mayWaitForPool) && performance.now() < endMs) {
+    await new Promise(resolve => setImmediate(resolve))
+    host.flush()
+    playAtOnce(host, dice, sessions)
+  }
+}
+
+/** One step of a client or of the broker after the other, as the dice fall. */
+function playAtOnce(host: FuzzHost, dice: Dice, sessions: readonly FuzzSession[]): void {
   const parties = sessions.length + 1
   for (let idle = 0, at = 0; idle < parties;) {
     at = idle === 0 ? dice.below(parties) : (at + 1) % parties
