@@ -6,6 +6,7 @@ import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { BinaryClient, PipelinedClient } from '../../src/client/binary/index.ts'
 import { connectEs01 } from '../../src/client/es01/client.ts'
 import { startBroker } from '../support/broker.ts'
 import { makeCertificate, writeCertificate } from '../support/certificate.ts'
@@ -13,7 +14,7 @@ import { atEnd } from '../support/clean-up.ts'
 import { temporaryDirectory } from '../support/temporary-directory.ts'
 import { run } from './cli-stage.ts'
 
-test('command line and ES01 client work over TLS with the authority they are told of, and with no other', async t => {
+test('command line and ES01 clients work over TLS with the authority they are told of, and with no other', async t => {
   const folder = temporaryDirectory(t)
   const made = makeCertificate('private')
   const files = writeCertificate(folder, made)
@@ -48,6 +49,24 @@ test('command line and ES01 client work over TLS with the authority they are tol
       ['secret', 'binary']
     )
   })
+  await t.test('produce, consume and batches of the client library, with gzip', async () => {
+    const options = { ...es01, tls: { ca: made.cert }, gzip: true }
+    const client = new BinaryClient(options)
+    const batching = new PipelinedClient(options)
+    atEnd(t, () => client.destroy())
+    atEnd(t, () => batching.destroy())
+    assert.equal((await client.produce('orders', [{ value: 'library', partition: 1 }]))[0]?.offset, 2)
+    const sent = ['a', 'b', 'c'].map(value => batching.send('orders', { value, partition: 1 }))
+    assert.deepEqual(
+      (await Promise.all(sent)).map(({ offset }) => offset),
+      [3, 4, 5]
+    )
+    const read = { topic: 'orders', partition: 1, offset: 2, maxRecords: 10, maxBytes: 1 << 20 }
+    assert.deepEqual(
+      (await client.consume(read)).records.map(({ value }) => value.toString()),
+      ['library', 'a', 'b', 'c']
+    )
+  })
   await t.test('the command line refuses an authority that does not vouch for it, and none', async () => {
     for (const words of ['', `--tls-ca ${join(folder, 'other.pem')}`]) {
       for (const command of [
@@ -62,9 +81,17 @@ test('command line and ES01 client work over TLS with the authority they are tol
     }
   })
   await t.test(
-    'the ES01 client refuses them with a text that names the certificate, and nothing was written',
+    'the ES01 client and the client library refuse them with a text that names the certificate, and nothing was written',
     async () => {
       for (const tls of [{}, { ca: makeCertificate('other').cert }]) {
+        const library = new BinaryClient({ ...es01, tls })
+        atEnd(t, () => library.destroy())
+        await assert.rejects(library.produce('orders', [{ value: 'x' }]), {
+          name: 'ClientError',
+          kind: 'untrusted',
+          written: 'no',
+          message: /certificate/
+        })
         await assert.rejects(connectEs01({ ...es01, tls, token: 'esk_secret' }), {
           name: 'Es01Error',
           kind: 'connection',
