@@ -262,7 +262,6 @@ export class FuzzHost implements ConnectionHost {
   readonly pool: CountingPool
   readonly receive
   readonly requests: RequestReader
-  readonly inflating: InflaterHost
   readonly doorkeeper: Doorkeeper
   readonly probe = createProbe()
   readonly inflating: InflaterHost
