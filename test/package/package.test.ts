@@ -3,11 +3,11 @@
  * they are printed; only ports and the address of the broker are the test's own.
  */
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { basename, dirname, join, normalize } from 'node:path'
 import { test, type TestContext } from 'node:test'
-import { waitFor } from '../support/broker.ts'
 import { commandsOf, inlineCommands, section } from '../support/document-commands.ts'
 import {
   endGroup,
@@ -44,6 +44,19 @@ const smallBroker = {
   MILLRACE_JOURNAL_FILL_AHEAD_BYTES: '0'
 }
 
+/** A program beside the installed package: its arguments are host and port of ES01. */
+const clientProgram = `
+import { BinaryClient, PipelinedClient } from 'millrace/client'
+const options = { host: process.argv[2], port: Number(process.argv[3]) }
+const producer = new PipelinedClient(options)
+const { partition, offset } = await producer.send('orders', { key: 'user-1', value: 'by the library' })
+await producer.close()
+const client = new BinaryClient(options)
+const { records } = await client.consume({ topic: 'orders', partition, offset })
+console.log(String(records[0].key), String(records[0].value))
+await client.close()
+`
+
 const readme = readText('README.md')
 const ephemeral = (line: string): string => line.replaceAll('127.0.0.1:9001', '127.0.0.1:0')
 
@@ -60,6 +73,16 @@ test('the package', { timeout: TIMEOUT_MS }, async t => {
   await t.test('has what runs, the types of the client, settings and documents, and is small', () => {
     const strange = packed.paths.filter(path => !allowed.some(pattern => pattern.test(path)))
     assert.deepEqual(strange, [])
+    const { exports } = JSON.parse(readText('package.json')) as {
+      exports: Record<string, string | Record<string, string>>
+    }
+    const entries = Object.values(exports).flatMap(entry =>
+      typeof entry === 'string' ? [entry] : Object.values(entry)
+    )
+    assert.deepEqual(
+      entries.filter(path => !packed.paths.includes(normalize(path))),
+      []
+    )
     assert.ok(packed.bytes < PACKED_BYTES_MAX, `${packed.bytes} bytes`)
   })
   await t.test('has every source compiled, and nothing of sources that are gone', () => {
@@ -90,7 +113,7 @@ test('the package', { timeout: TIMEOUT_MS }, async t => {
     })
     assert.deepEqual(found, [])
   })
-  await t.test('serves the first session of the README as printed, on the Node of the machine', t =>
+  await t.test('serves the first session of the README as printed, and a program with the client library', t =>
     runFirstSession(t, app, serve)
   )
   await t.test('runs the offline commands of the README as printed', async t => {
@@ -129,22 +152,26 @@ async function runFirstSession(t: TestContext, app: string, serve: string): Prom
     await succeed(t, 'npx millrace consume --topic nothing --partition 0 --offset 0; echo $?', app, env),
     '1\n'
   )
+  writeFileSync(join(app, 'client.mjs'), clientProgram)
+  // npx has the Node that was installed with it on its PATH, whatever the machine has.
+  assert.equal(await succeed(t, `npx node client.mjs ${broker.es01.replace(':', ' ')}`, app), 'user-1 by the library\n')
   process.kill(broker.pid, 'SIGTERM')
-  await waitFor('the end of the broker', () => broker.child.exitCode !== null)
+  await broker.closed
   assert.deepEqual([broker.child.exitCode, broker.messages.at(-1)], [0, 'stopped'])
 }
 
 /** Runs a stream until what was new has come, and ends it as Ctrl-C does. @returns what it wrote. */
 async function readStream(t: TestContext, line: string, cwd: string, env: Record<string, string>): Promise<string> {
   const child = startLine(t, line.replace(/ *#.*$/, ''), cwd, env)
+  assert.ok(child.stdout !== null)
+  const ended = once(child, 'close')
   let seen = ''
-  child.stdout?.setEncoding('utf8').on('data', (text: string) => (seen += text))
-  await waitFor(
-    'events',
-    () => /"shipped"\}\n\n/.test(seen) || (/"checkout"\}\n\n/.test(seen) && /"signup"\}\n\n/.test(seen))
-  )
+  for await (const text of child.stdout.setEncoding('utf8')) {
+    seen += String(text)
+    if (/"shipped"\}\n\n/.test(seen) || (/"checkout"\}\n\n/.test(seen) && /"signup"\}\n\n/.test(seen))) break
+  }
   endGroup(child, 'SIGINT')
-  await waitFor('the end of the stream', () => child.exitCode !== null || child.signalCode !== null)
+  await ended
   return seen
 }
 
@@ -157,11 +184,9 @@ async function runToTheEnd(t: TestContext, app: string): Promise<void> {
     const broker = await serveLine(t, line, app, env)
     assert.equal(broker.pid !== broker.child.pid, isOld, 'an old Node starts the one that was installed')
     broker.child.kill(signal)
-    await waitFor('the end of the process', () => broker.child.exitCode ?? broker.child.signalCode ?? false)
+    await broker.closed
     assert.equal(broker.child.exitCode ?? broker.child.signalCode, signal === 'SIGTERM' ? 0 : signal)
-    if (signal === 'SIGTERM' || isOld) {
-      await waitFor('the end of the broker', () => broker.messages.includes('stopped'))
-    }
+    if (signal === 'SIGTERM' || isOld) assert.equal(broker.messages.at(-1), 'stopped')
   }
   const verified = await runLine(t, 'npx millrace verify', app)
   assert.deepEqual([verified.code, verified.stderr], [0, ''], verified.stdout)

@@ -139,6 +139,8 @@ export interface ServedFrom {
   readonly pid: number
   /** Messages of the log so far. */
   readonly messages: readonly string[]
+  /** Resolves when every process that writes to its log has ended. */
+  readonly closed: Promise<unknown>
 }
 
 /** Starts a line that serves, and waits until it is ready. */
@@ -160,13 +162,15 @@ export async function serveLine(
     messages.push(String(fields['msg']))
     if (fields['msg'] === 'ready') resolve(fields)
   })
-  child.on('close', () => reject(new Error(`${line} ended:\n${text.join('\n')}`)))
+  const closed = once(child, 'close')
+  void closed.then(() => reject(new Error(`${line} ended:\n${text.join('\n')}`)))
   const ready = await promise
   return {
     child,
     http: String(ready['httpAddress']),
     es01: String(ready['binaryAddress']),
     pid: Number(ready['pid']),
-    messages
+    messages,
+    closed
   }
 }
