@@ -3,6 +3,7 @@
  */
 import type { Quotas } from '../control/quotas.ts'
 import { authorise, denialOf } from '../model/access.ts'
+import type { BatchUseCases } from '../model/batches.ts'
 import { BrokerError } from '../model/errors.ts'
 import type { TopicId } from '../model/ids.ts'
 import type { KeyUseCases } from '../model/keys.ts'
@@ -28,6 +29,7 @@ import { submitOutcomes } from '../model/requests.ts'
 import type { SchemaUseCases } from '../model/schemas.ts'
 import type { PartitionOffsets, Topic, TopicConfig, TopicConfigPatch, TopicDescription } from '../model/topic.ts'
 import type { ProducerDescription } from '../model/producer.ts'
+import { Batches } from './batches.ts'
 import type { AppendCaller, Engine } from './engine.ts'
 import type { GroupFlush } from './group-flush.ts'
 import type { Groups } from './groups.ts'
@@ -83,6 +85,7 @@ export class LocalBroker implements Broker {
   readonly keys: KeyUseCases
   readonly groups: GroupUseCases
   readonly schemas: SchemaUseCases
+  readonly batches: BatchUseCases
   readonly #topics: TopicCommands
   readonly #router = new Router()
   readonly #options: BrokerOptions
@@ -93,6 +96,7 @@ export class LocalBroker implements Broker {
     this.keys = options.keys
     this.groups = options.groups
     this.schemas = options.schemas
+    this.batches = new Batches(options)
     this.#topics = new TopicCommands({
       ...options,
       onDeleting: topic => {

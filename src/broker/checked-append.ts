@@ -115,14 +115,8 @@ export class CheckedAppend {
       at += CHECK_RUN_BYTES
     }
     const { topic, producer } = this.#append
-    const head = {
-      isCheck: true,
-      hasHeaders: false,
-      firstHandle: topic.firstHandle,
-      count: runs.length,
-      bytes,
-      producer
-    }
+    const { firstHandle } = topic
+    const head = { type: 'check', flags: 0, firstHandle, count: runs.length, bytes, producer } as const
     link.endProduce(frame, head, this.#checkRequest())
   }
 

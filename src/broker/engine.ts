@@ -2,6 +2,7 @@
  * What the broker needs of whatever holds the records. `local` is the shards of this process; nothing above this file
  * may know which engine runs. Main thread.
  */
+import type { BatchCaller, BatchSubmission } from '../model/batches.ts'
 import type { BrokerError } from '../model/errors.ts'
 import type { Replication } from '../model/replication.ts'
 import type {
@@ -41,10 +42,18 @@ export interface EngineAppend {
   readonly producer: number
 }
 
+/** A batch, its header checked, for a partition that exists. */
+export interface EngineBatch extends Omit<BatchSubmission, 'topic'> {
+  readonly topic: Topic
+  /** Number of the producer, which the batch names; 0: none. */
+  readonly producer: number
+}
+
 /** What a producer has in one partition, durable. */
 export interface EnginePosition {
   readonly handle: number
   readonly producer: number
+  /** Below 0: of a producer that speaks Kafka's protocol (wire/batch/sequences.ts). */
   readonly lastSequence: bigint
   readonly lastOffset: number
 }
@@ -77,6 +86,8 @@ export interface Engine {
   offsetsAt(topic: Topic, partition: number | null, timestampMs: number | null): Promise<PartitionOffsets[]>
   /** Appends records. What it is given is borrowed until return. The caller is never called before it. */
   append(append: EngineAppend, caller: AppendCaller): SubmitOutcome
+  /** Appends a batch that a client encoded. Likewise. */
+  appendBatch(batch: EngineBatch, caller: BatchCaller): SubmitOutcome
   /** True if append() checks and writes such a request in one step: all of its partitions have one owner. */
   hasOneOwner(append: EngineAppend): boolean
   /**

@@ -1,5 +1,6 @@
 /**
- * Produces with a producer id: whose it is, its number, and its turn. Main thread.
+ * Produces with a producer id: whose it is, its number, and its turn. Main thread. Of producers of Kafka's protocol, whose
+ * batches need no turn (batches.ts), only that they come, and that they are not forgotten meanwhile.
  *
  *   known id, free lane, one shard ─▶ to the engine at once, like any produce
  *   new id                         ─▶ held ─▶ its row committed ─▶ to the engine
@@ -11,7 +12,7 @@
 import type { ByteBudget } from '../base/byte-budget.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Logger } from '../base/logger.ts'
-import type { ProducerEntry, ProducerTable } from '../control/producer-table.ts'
+import { isOfBatches, type ProducerEntry, type ProducerTable } from '../control/producer-table.ts'
 import { BrokerError, toBrokerError } from '../model/errors.ts'
 import type { Principal } from '../model/principal.ts'
 import { submitOutcomes, type RecordSource, type SubmitOutcome } from '../model/requests.ts'
@@ -78,6 +79,43 @@ export class IdempotentProduce {
   /** The same for a request that is held already, and that the caller was told of. Refusals are its answer. */
   submitHeld(request: HeldProduce): void {
     this.#enterAgain(request)
+  }
+
+  /**
+   * A fresh producer for batches of Kafka's protocol. Its row is committed before its number is known to anybody, so that
+   * batches need not wait for it. @throws BrokerError PRODUCERS_TOO_MANY; those of the store
+   */
+  async allocate(who: Principal): Promise<number> {
+    const { table, store, clock } = this.#parts
+    const entry = table.addOfBatches(who.keyId, clock.nowMs())
+    const { number, id, owner, lastUsedMs } = entry
+    try {
+      await store.commit([{ kind: 'producer-added', producer: { number, id, owner, isClaimed: true, lastUsedMs } }])
+    } catch (error) {
+      table.remove(entry)
+      throw error
+    }
+    entry.isClaimed = true
+    return number
+  }
+
+  /**
+   * Enters the lane of a producer of batches, until leaveBatch. @returns null: there is none with that number, or it is about
+   * to be forgotten.
+   */
+  joinBatch(number: number): ProducerEntry | null {
+    const { table, clock } = this.#parts
+    const entry = table.withNumber(number)
+    if (entry === undefined || !isOfBatches(entry) || !entry.isClaimed) return null
+    if (!this.#laneOf(entry).tryShare()) return null
+    table.use(entry, clock.nowMs())
+    return entry
+  }
+
+  leaveBatch(entry: ProducerEntry): void {
+    const lane = this.#laneOf(entry)
+    lane.leave()
+    if (lane.isEmpty) this.#lanes.delete(entry)
   }
 
   /** Its requests in progress are answered first, and what comes later finds nothing of it. @throws BrokerError of the store */

@@ -12,7 +12,7 @@ import { shardOf } from '../model/ids.ts'
 import { RESULT_BYTES, submitOutcomes, type RecordSource, type SubmitOutcome } from '../model/requests.ts'
 import type { Topic } from '../model/topic.ts'
 import type { PendingRequest } from '../shards/pending.ts'
-import type { ProduceFrame } from '../shards/produce-frame.ts'
+import { recordFlags, type ProduceFrame } from '../shards/produce-frame.ts'
 import type { ShardLink } from '../shards/shard-link.ts'
 import type { ShardSet } from '../shards/shard-set.ts'
 import { ANSWER_BODY_AT, PRODUCE_HEADER_BYTES, replyTypes } from '../wire/shard/messages.ts'
@@ -71,8 +71,8 @@ export class LocalAppend {
     }
     const request = new OneShardAppend(asked(caller, topic, records), this.#oversized, held)
     const { count, ringBytes: bytes, hasHeaders } = records
-    const head = { isCheck: false, hasHeaders, firstHandle: topic.firstHandle, count, bytes, producer }
-    link.endProduce(frame, head, request)
+    const flags = recordFlags(hasHeaders)
+    link.endProduce(frame, { type: 'produce', flags, firstHandle: topic.firstHandle, count, bytes, producer }, request)
     return submitOutcomes.taken
   }
 
@@ -107,8 +107,8 @@ export class LocalAppend {
       this.#oversized.release(held)
     )
     for (const { link, frame, count, bytes } of parts) {
-      const { hasHeaders } = records
-      const head = { isCheck: false, hasHeaders, firstHandle: topic.firstHandle, count, bytes, producer }
+      const flags = recordFlags(records.hasHeaders)
+      const head = { type: 'produce', flags, firstHandle: topic.firstHandle, count, bytes, producer } as const
       link.endProduce(frame as ProduceFrame, head, merge.part(link.shard))
     }
     return submitOutcomes.taken

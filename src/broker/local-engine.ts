@@ -4,6 +4,7 @@
  */
 import { assert } from '../base/assert.ts'
 import type { ByteBudget } from '../base/byte-budget.ts'
+import type { BatchCaller } from '../model/batches.ts'
 import { BrokerError } from '../model/errors.ts'
 import { shardOf } from '../model/ids.ts'
 import { limits } from '../model/limits.ts'
@@ -25,12 +26,14 @@ import type {
   AppendCaller,
   Engine,
   EngineAppend,
+  EngineBatch,
   EnginePosition,
   EngineRead,
   EngineReadCaller,
   EngineWatch
 } from './engine.ts'
 import { LocalAppend } from './local-append.ts'
+import { appendBatch } from './local-batch.ts'
 import { LocalWatch } from './local-watch.ts'
 import { partitionOffsets } from './partition-offsets.ts'
 import { listProducers } from './producer-positions.ts'
@@ -114,6 +117,10 @@ export class LocalEngine implements Engine {
 
   append(append: EngineAppend, caller: AppendCaller): SubmitOutcome {
     return this.#append.append(append, caller)
+  }
+
+  appendBatch(batch: EngineBatch, caller: BatchCaller): SubmitOutcome {
+    return appendBatch(this.#shards, this.#oversized, batch, caller)
   }
 
   hasOneOwner(append: EngineAppend): boolean {

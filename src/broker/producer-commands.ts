@@ -3,11 +3,12 @@
  */
 import type { Clock } from '../base/clock.ts'
 import type { Catalog } from '../control/catalog.ts'
-import type { ProducerTable } from '../control/producer-table.ts'
+import { isOfBatches, type ProducerEntry, type ProducerTable } from '../control/producer-table.ts'
 import { BrokerError } from '../model/errors.ts'
 import { limits } from '../model/limits.ts'
 import type { ProducerDescription, ProducerPosition } from '../model/producer.ts'
 import type { Store } from '../store/store.ts'
+import { kafkaSequenceOf } from '../wire/batch/sequences.ts'
 import type { Engine } from './engine.ts'
 import type { IdempotentProduce } from './idempotent-produce.ts'
 
@@ -40,7 +41,12 @@ export class ProducerCommands {
     for (const { handle, producer, lastSequence, lastOffset } of positions) {
       const meaning = catalog.meaningOf(handle)
       if (meaning.kind !== 'live') continue
-      const position = { topic: meaning.topic.name, partition: meaning.partition, lastSequence, lastOffset }
+      const position = {
+        topic: meaning.topic.name,
+        partition: meaning.partition,
+        lastSequence: lastSequence < 0n ? BigInt(kafkaSequenceOf(lastSequence)) : lastSequence,
+        lastOffset
+      }
       const known = byNumber.get(producer)
       if (known === undefined) byNumber.set(producer, [position])
       else known.push(position)
@@ -55,7 +61,7 @@ export class ProducerCommands {
   /** @throws BrokerError PRODUCER_NOT_FOUND; those of the store */
   async forget(id: string): Promise<void> {
     const { table, idempotent } = this.#parts
-    const entry = table.withId(id)
+    const entry = table.listedAs(id)
     if (entry === undefined || !entry.isClaimed) throw new BrokerError('PRODUCER_NOT_FOUND', { producer: id })
     await idempotent.forget(entry)
   }
@@ -88,10 +94,10 @@ export class ProducerCommands {
   async #sweep(): Promise<void> {
     const { table, clock, idempotent } = this.#parts
     await this.#saveChanged()
-    const idleSinceMs = clock.nowMs() - limits.producerIdleMs
+    const nowMs = clock.nowMs()
     const idle = table
       .entries()
-      .filter(entry => entry.isClaimed && entry.lastUsedMs < idleSinceMs && idempotent.isIdle(entry))
+      .filter(entry => entry.isClaimed && nowMs - entry.lastUsedMs > idleMsOf(entry) && idempotent.isIdle(entry))
     for (let from = 0; from < idle.length; from += ROWS_PER_COMMIT) {
       // At once: their commits share a sync.
       await Promise.all(idle.slice(from, from + ROWS_PER_COMMIT).map(entry => idempotent.forget(entry)))
@@ -114,6 +120,11 @@ export class ProducerCommands {
       }
     }
   }
+}
+
+/** For how long it may be unused. */
+function idleMsOf(entry: ProducerEntry): number {
+  return isOfBatches(entry) ? limits.batchProducerIdleMs : limits.producerIdleMs
 }
 
 function compareText(a: string, b: string): number {

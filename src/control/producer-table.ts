@@ -17,6 +17,14 @@ export interface ProducerEntry extends Producer {
   lastUsedMs: number
 }
 
+/** In no id that a caller may choose. */
+const BATCH_PREFIX = 'kafka#'
+
+/** Whether a producer was given out as a number, for batches of Kafka's protocol: it is never used under its id. */
+export function isOfBatches({ id }: Pick<Producer, 'id'>): boolean {
+  return id.startsWith(BATCH_PREFIX)
+}
+
 export class ProducerTable {
   readonly #byId = new Map<string, ProducerEntry>()
   readonly #byNumber = new Map<number, ProducerEntry>()
@@ -34,7 +42,14 @@ export class ProducerTable {
     return this.#byId.size
   }
 
+  /** One that callers use under this id. */
   withId(id: string): ProducerEntry | undefined {
+    const entry = this.#byId.get(id)
+    return entry === undefined || isOfBatches(entry) ? undefined : entry
+  }
+
+  /** Whichever is listed under it. */
+  listedAs(id: string): ProducerEntry | undefined {
     return this.#byId.get(id)
   }
 
@@ -57,6 +72,15 @@ export class ProducerTable {
    */
   add(id: string, owner: string, nowMs: number): ProducerEntry {
     checkProducerId(id)
+    return this.#add(id, owner, nowMs)
+  }
+
+  /** The same for one of batches, whose id is made of its number. @throws BrokerError PRODUCERS_TOO_MANY */
+  addOfBatches(owner: string, nowMs: number): ProducerEntry {
+    return this.#add(`${BATCH_PREFIX}${this.#nextNumber}`, owner, nowMs)
+  }
+
+  #add(id: string, owner: string, nowMs: number): ProducerEntry {
     const { producersPerOwnerMax, producersTotalMax } = limits
     if ((this.#countByOwner.get(owner) ?? 0) >= producersPerOwnerMax) {
       throw new BrokerError('PRODUCERS_TOO_MANY', {

@@ -12,45 +12,47 @@
  *                ▼ record ─▶ record ─▶ …   one chain of records for each batch
  */
 import { assert } from '../base/assert.ts'
+import { copyBytes } from '../base/copy.ts'
 import { crc32c } from '../base/crc32c.ts'
-import { grownFloat64, grownInt32, grownUint16, grownUint32, grownUint8 } from '../base/grow.ts'
+import { grownInt32 } from '../base/grow.ts'
 import { limits } from '../model/limits.ts'
-import { RESULT_BYTES } from '../model/requests.ts'
 import {
   BATCH_HEADER_BYTES,
   recordBodyBytes,
   recordBytes,
+  placeBatch,
   sealBatch,
+  stampBatch,
   writeRecord,
   writeRecordWithHeaders
 } from '../wire/batch/encode.ts'
 import { NO_HEADERS_BYTES, RECORD_TAIL_BYTES, headerPayloadBytes } from '../wire/produce/ring-layout.ts'
+import type { BatchSequences } from './batch-sequences.ts'
 import { EncodedRuns } from './encoded-runs.ts'
+import type { GivenBatch } from './given-batch.ts'
 import {
   BATCH_COVERED_BY_RUN,
   DirectoryEntry,
   ENTRY_BYTES,
   GROUP_HEADER_BYTES,
   PRODUCER_RUN_BYTES,
+  RUN_HAS_GIVEN_TIMES,
   RUN_ROLLS,
   groupBytes,
   sealGroup,
   writeEntry,
   type GroupPlace
 } from './group-format.ts'
+import { BATCH_IS_GIVEN, BATCH_ROLLS, BATCH_TAKES_APPEND_TIME, FIRST_BATCHES, GroupBatches } from './group-batches.ts'
 import { GroupProducers } from './group-producers.ts'
+import { GroupRecords, HAS_HEADERS, IS_DUPLICATE, TAKES_APPEND_TIME } from './group-records.ts'
 import { GroupSources } from './group-sources.ts'
 import type { TopicLogs } from './log-table.ts'
 import { STAGED_NUMBERS, type PartitionLog } from './partition-log.ts'
 import { NEW_RECORD, type RequestSequences } from './request-sequences.ts'
 import type { RingRecords } from './ring-records.ts'
-import { TWO_32 } from '../wire/primitives/u64.ts'
 
 const NONE = -1
-const IS_DUPLICATE = 1
-const HAS_HEADERS = 2
-const FIRST_RECORDS = 4096
-const FIRST_BATCHES = 256
 
 export class GroupEncoder {
   readonly #sources = new GroupSources()
@@ -59,30 +61,16 @@ export class GroupEncoder {
   readonly logs: readonly PartitionLog[] = this.#logs
   readonly #entry = new DirectoryEntry()
 
-  #recordSource = new Uint16Array(FIRST_RECORDS)
-  #recordAt = new Uint32Array(FIRST_RECORDS)
-  #recordNext = new Int32Array(FIRST_RECORDS)
-  #recordPartition = new Uint32Array(FIRST_RECORDS)
-  #recordOffset = new Float64Array(FIRST_RECORDS)
-  /** IS_DUPLICATE, HAS_HEADERS. */
-  #recordFlags = new Uint8Array(FIRST_RECORDS)
-  /** Gathered, duplicates included. */
-  recordCount = 0
-  duplicateCount = 0
+  readonly records = new GroupRecords()
+  /** Offsets that its new records take. */
+  newRecordCount = 0
   readonly #producers = new GroupProducers()
-  #batchRecords = new Uint32Array(FIRST_BATCHES)
-  #batchHead = new Int32Array(FIRST_BATCHES)
-  #batchTail = new Int32Array(FIRST_BATCHES)
-  #batchNext = new Int32Array(FIRST_BATCHES)
-  #batchBytes = new Uint32Array(FIRST_BATCHES)
-  #batchBase = new Float64Array(FIRST_BATCHES)
-  #batchRolls = new Uint8Array(FIRST_BATCHES)
-  batchCount = 0
+  readonly #batches = new GroupBatches()
   #firstBatch = new Int32Array(FIRST_BATCHES)
   #lastBatch = new Int32Array(FIRST_BATCHES)
   #runCount = 0
   #bodyBytes = 0
-  /** key, value and header bytes gathered. */
+  /** key, value and header bytes gathered; of batches that clients encoded, what stands behind their headers. */
   payloadBytes = 0
 
   readonly #encoded = new EncodedRuns()
@@ -97,6 +85,10 @@ export class GroupEncoder {
 
   get directoryBytes(): number {
     return this.#runCount * ENTRY_BYTES + this.#producers.count * PRODUCER_RUN_BYTES
+  }
+
+  get batchCount(): number {
+    return this.#batches.count
   }
 
   get producerRunCount(): number {
@@ -115,8 +107,9 @@ export class GroupEncoder {
    */
   gather(topic: TopicLogs, records: RingRecords, sequences?: RequestSequences): number {
     const { source, hasHeaders, count } = records
-    const first = this.recordCount
-    if (first + count > this.#recordAt.length) this.#growRecords(first + count)
+    const entries = this.records
+    const first = entries.count
+    entries.reserve(first + count)
     const sourceIndex = this.#sources.indexOf(source)
     const view = this.#sources.view(sourceIndex)
     const flags = hasHeaders ? HAS_HEADERS : 0
@@ -128,11 +121,11 @@ export class GroupEncoder {
       const tail = valueAt + 4 + valueLength
       const partition = view.getUint32(tail)
       assert(partition < topic.partitionCount, 'main checked the partition')
-      this.#recordSource[record] = sourceIndex
-      this.#recordAt[record] = position
-      this.#recordNext[record] = NONE
-      this.#recordPartition[record] = partition
-      this.#recordFlags[record] = flags
+      entries.source[record] = sourceIndex
+      entries.at[record] = position
+      entries.next[record] = NONE
+      entries.partition[record] = partition
+      entries.flags[record] = flags
       position = tail + RECORD_TAIL_BYTES
       let headersLength = NO_HEADERS_BYTES
       if (hasHeaders) {
@@ -141,9 +134,8 @@ export class GroupEncoder {
       }
       const original = sequences === undefined ? NEW_RECORD : (sequences.offsets[record - first] as number)
       if (original !== NEW_RECORD) {
-        this.#recordFlags[record] = flags | IS_DUPLICATE
-        this.#recordOffset[record] = original
-        this.duplicateCount++
+        entries.flags[record] = flags | IS_DUPLICATE
+        entries.offset[record] = original
         continue
       }
       const log = topic.logs[partition] ?? topic.log(partition)
@@ -151,37 +143,71 @@ export class GroupEncoder {
       this.#place(log, record, recordBodyBytes(keyLength, valueLength, headersLength))
       if (sequences === undefined) continue
       const batch = this.#lastBatch[log.groupPlace] as number
-      const beginsEntry = this.#batchRolls[batch] === 1 && this.#batchRecords[batch] === 1
+      const beginsEntry = this.#batches.rolls(batch) && this.#batches.records[batch] === 1
       this.#producers.accept(log, sequences.producer, view.getInt32(tail + 4), view.getUint32(tail + 8), beginsEntry)
     }
     assert(position === records.end, 'records end where their request says')
-    this.recordCount = first + count
+    entries.count = first + count
     return first
+  }
+
+  /**
+   * Takes a batch that a client encoded: it is written as it is, but for its place in the log. Its bytes must stay where they
+   * are until encode.
+   * @param sequences judged to be next; null: it has none. @returns its index, as of a record.
+   */
+  gatherBatch(log: PartitionLog, given: GivenBatch, sequences: BatchSequences | null): number {
+    const { partition, bytes, recordCount } = given
+    const record = this.records.add(partition, given.takesAppendTime ? TAKES_APPEND_TIME : 0, log.nextOffset)
+    this.records.source[record] = this.#sources.indexOf(given.source)
+    this.records.at[record] = given.at
+    if (log.groupPlace === NONE) this.#join(log)
+    const flags = given.takesAppendTime ? BATCH_IS_GIVEN | BATCH_TAKES_APPEND_TIME : BATCH_IS_GIVEN
+    const batch = this.#openBatch(log, flags, bytes, recordCount)
+    const batches = this.#batches
+    batches.head[batch] = record
+    batches.tail[batch] = record
+    batches.records[batch] = recordCount
+    batches.bytes[batch] = bytes
+    this.#bodyBytes += bytes
+    this.payloadBytes += bytes - BATCH_HEADER_BYTES
+    this.newRecordCount += recordCount
+    log.nextOffset += recordCount
+    log.stageBytes(bytes)
+    if (!given.takesAppendTime) log.noteGivenTimes(log.nextOffset)
+    if (sequences !== null) this.#producers.acceptBatch(log, sequences)
+    return record
+  }
+
+  /** The same for one that was written before, with that base offset: nothing of it is written. @returns its index. */
+  gatherDuplicateBatch(partition: number, baseOffset: number): number {
+    return this.records.add(partition, IS_DUPLICATE, baseOffset)
   }
 
   /** Puts a record into the open batch of its log, or into a new one. */
   #place(log: PartitionLog, record: number, bodyBytes: number): void {
     if (log.groupPlace === NONE) this.#join(log)
-    const place = log.groupPlace
-    let batch = this.#lastBatch[place] as number
+    const batches = this.#batches
+    let batch = this.#lastBatch[log.groupPlace] as number
     let bytes = 0
     if (batch !== NONE) {
-      bytes = recordBytes(this.#batchRecords[batch] as number, bodyBytes)
-      if ((this.#batchBytes[batch] as number) + bytes > limits.batchBytesTarget || log.mustRoll(bytes)) batch = NONE
+      bytes = recordBytes(batches.records[batch] as number, bodyBytes)
+      const isFull = (batches.bytes[batch] as number) + bytes > limits.batchBytesTarget
+      if (isFull || batches.isGiven(batch) || log.mustRoll(bytes)) batch = NONE
     }
     if (batch === NONE) {
-      bytes = recordBytes(0, bodyBytes)
-      batch = this.#openBatch(log, place, bytes)
-      bytes += BATCH_HEADER_BYTES
+      bytes = recordBytes(0, bodyBytes) + BATCH_HEADER_BYTES
+      batch = this.#openBatch(log, 0, bytes, 1)
     }
-    const tail = this.#batchTail[batch] as number
-    if (tail === NONE) this.#batchHead[batch] = record
-    else this.#recordNext[tail] = record
-    this.#batchTail[batch] = record
-    this.#batchRecords[batch] = (this.#batchRecords[batch] as number) + 1
-    this.#batchBytes[batch] = (this.#batchBytes[batch] as number) + bytes
+    const tail = batches.tail[batch] as number
+    if (tail === NONE) batches.head[batch] = record
+    else this.records.next[tail] = record
+    batches.tail[batch] = record
+    batches.records[batch] = (batches.records[batch] as number) + 1
+    batches.bytes[batch] = (batches.bytes[batch] as number) + bytes
     this.#bodyBytes += bytes
-    this.#recordOffset[record] = log.nextOffset
+    this.newRecordCount++
+    this.records.offset[record] = log.nextOffset
     log.nextOffset++
     log.stageBytes(bytes)
   }
@@ -199,26 +225,19 @@ export class GroupEncoder {
     this.#runCount++
   }
 
-  #openBatch(log: PartitionLog, place: number, firstRecordBytes: number): number {
-    const batch = this.batchCount++
-    if (batch === this.#batchHead.length) this.#growBatches()
-    const rolls = log.mustRoll(BATCH_HEADER_BYTES + firstRecordBytes)
+  /** A batch behind the last one of its log, which is in the group. @param bytes, @param recordCount that it begins with. */
+  #openBatch(log: PartitionLog, flags: number, bytes: number, recordCount: number): number {
+    const rolls = log.mustRoll(bytes, recordCount)
+    const place = log.groupPlace
     const previous = this.#lastBatch[place] as number
     if (rolls) {
       log.stageRoll()
       if (previous !== NONE) this.#runCount++
     }
+    const batch = this.#batches.add(log.nextOffset, rolls ? flags | BATCH_ROLLS : flags)
     if (previous === NONE) this.#firstBatch[place] = batch
-    else this.#batchNext[previous] = batch
+    else this.#batches.next[previous] = batch
     this.#lastBatch[place] = batch
-    this.#batchNext[batch] = NONE
-    this.#batchHead[batch] = NONE
-    this.#batchTail[batch] = NONE
-    this.#batchRecords[batch] = 0
-    // The header's bytes come with the first record's.
-    this.#batchBytes[batch] = 0
-    this.#batchBase[batch] = log.nextOffset
-    this.#batchRolls[batch] = rolls ? 1 : 0
     return batch
   }
 
@@ -279,9 +298,10 @@ export class GroupEncoder {
   #encodeRun(logIndex: number, firstBatch: number, target: Buffer, at: number, seed: number): number {
     const log = this.#logs[logIndex] as PartitionLog
     const entry = this.#entry
-    entry.flags = this.#batchRolls[firstBatch] === 1 ? RUN_ROLLS : 0
+    const batches = this.#batches
+    entry.flags = batches.rolls(firstBatch) ? RUN_ROLLS : 0
     entry.handle = log.handle
-    entry.baseOffset = this.#batchBase[firstBatch] as number
+    entry.baseOffset = batches.base[firstBatch] as number
     entry.receiveMs = this.receiveMs
     entry.leaderEpoch = log.leaderEpoch
     entry.batchCount = 0
@@ -290,21 +310,17 @@ export class GroupEncoder {
     let position = at
     let batch = firstBatch
     do {
-      const count = this.#batchRecords[batch] as number
-      const end = this.#encodeBatch(batch, target, position)
-      assert(end - position === this.#batchBytes[batch], 'a batch encodes to what was planned')
-      sealBatch(target, position, end, {
-        baseOffset: this.#batchBase[batch] as number,
-        leaderEpoch: log.leaderEpoch,
-        timestampMs: this.receiveMs,
-        recordCount: count
-      })
+      const end = batches.isGiven(batch)
+        ? this.#copyBatch(log, batch, target, position)
+        : this.#encodeBatch(log, batch, target, position)
+      assert(end - position === batches.bytes[batch], 'a batch encodes to what was planned')
       checksum = crc32c(target, position, position + BATCH_COVERED_BY_RUN, checksum)
       entry.batchCount++
-      entry.recordCount += count
+      entry.recordCount += batches.records[batch] as number
+      if (batches.hasGivenTimes(batch)) entry.flags |= RUN_HAS_GIVEN_TIMES
       position = end
-      batch = this.#batchNext[batch] as number
-    } while (batch !== NONE && this.#batchRolls[batch] !== 1)
+      batch = batches.next[batch] as number
+    } while (batch !== NONE && !batches.rolls(batch))
     entry.nextOffset = entry.baseOffset + entry.recordCount
     assert(entry.baseOffset === log.encodedEnd, 'a run begins where the one before it ends')
     log.encodedEnd = entry.nextOffset
@@ -314,20 +330,39 @@ export class GroupEncoder {
     return batch
   }
 
-  #encodeBatch(batch: number, target: Buffer, at: number): number {
+  #encodeBatch(log: PartitionLog, batch: number, target: Buffer, at: number): number {
     const { buffers } = this.#sources
+    const entries = this.records
     let position = at + BATCH_HEADER_BYTES
-    let record = this.#batchHead[batch] as number
+    let record = this.#batches.head[batch] as number
     let delta = 0
     while (record !== NONE) {
-      const source = buffers[this.#recordSource[record] as number] as Buffer
-      const sourceAt = this.#recordAt[record] as number
-      if (((this.#recordFlags[record] as number) & HAS_HEADERS) === 0)
+      const source = buffers[entries.source[record] as number] as Buffer
+      const sourceAt = entries.at[record] as number
+      if (((entries.flags[record] as number) & HAS_HEADERS) === 0)
         position = writeRecord(target, position, delta++, source, sourceAt)
       else position = writeRecordWithHeaders(target, position, delta++, source, sourceAt)
-      record = this.#recordNext[record] as number
+      record = entries.next[record] as number
     }
+    sealBatch(target, at, position, {
+      baseOffset: this.#batches.base[batch] as number,
+      leaderEpoch: log.leaderEpoch,
+      timestampMs: this.receiveMs,
+      recordCount: delta
+    })
     return position
+  }
+
+  /** A batch that a client encoded: one copy, and its place, which its CRC does not cover. */
+  #copyBatch(log: PartitionLog, batch: number, target: Buffer, at: number): number {
+    const batches = this.#batches
+    const record = batches.head[batch] as number
+    const source = this.#sources.buffers[this.records.source[record] as number] as Buffer
+    const sourceAt = this.records.at[record] as number
+    const end = copyBytes(source, sourceAt, sourceAt + (batches.bytes[batch] as number), target, at)
+    placeBatch(target, at, batches.base[batch] as number, log.leaderEpoch)
+    if (((batches.flags[batch] as number) & BATCH_TAKES_APPEND_TIME) !== 0) stampBatch(target, at, end, this.receiveMs)
+    return end
   }
 
   /**
@@ -344,22 +379,6 @@ export class GroupEncoder {
     for (let i = 0; i < this.#logs.length; i++) (this.#logs[i] as PartitionLog).rollback()
   }
 
-  /** Writes the results of `count` records from index `first`, in order. @returns the position after them. */
-  writeResults(first: number, count: number, target: Buffer, at: number): number {
-    const view = new DataView(target.buffer, target.byteOffset, target.length)
-    let position = at
-    for (let record = first; record < first + count; record++) {
-      const offset = this.#recordOffset[record] as number
-      const high = Math.floor(offset / TWO_32)
-      view.setUint32(position, this.#recordPartition[record] as number)
-      view.setUint32(position + 4, high)
-      view.setUint32(position + 8, offset - high * TWO_32)
-      view.setUint8(position + 12, (this.#recordFlags[record] as number) & IS_DUPLICATE)
-      position += RESULT_BYTES
-    }
-    return position
-  }
-
   /** Ready for the next group. Call after commit or rollback, and after the results were written. */
   reset(): void {
     // An encoded group has left its logs already: their marks may be another encoder's.
@@ -368,33 +387,12 @@ export class GroupEncoder {
     this.receiveMs = NONE
     this.#logs.length = 0
     this.#sources.clear()
-    this.recordCount = 0
-    this.batchCount = 0
+    this.records.count = 0
+    this.newRecordCount = 0
+    this.#batches.count = 0
     this.#runCount = 0
     this.#bodyBytes = 0
     this.payloadBytes = 0
-    this.duplicateCount = 0
     this.#producers.reset()
-  }
-
-  #growRecords(needed: number): void {
-    const capacity = Math.max(needed, this.#recordAt.length * 2)
-    this.#recordSource = grownUint16(this.#recordSource, capacity)
-    this.#recordAt = grownUint32(this.#recordAt, capacity)
-    this.#recordNext = grownInt32(this.#recordNext, capacity)
-    this.#recordPartition = grownUint32(this.#recordPartition, capacity)
-    this.#recordOffset = grownFloat64(this.#recordOffset, capacity)
-    this.#recordFlags = grownUint8(this.#recordFlags, capacity)
-  }
-
-  #growBatches(): void {
-    const capacity = this.#batchHead.length * 2
-    this.#batchRecords = grownUint32(this.#batchRecords, capacity)
-    this.#batchHead = grownInt32(this.#batchHead, capacity)
-    this.#batchTail = grownInt32(this.#batchTail, capacity)
-    this.#batchNext = grownInt32(this.#batchNext, capacity)
-    this.#batchBytes = grownUint32(this.#batchBytes, capacity)
-    this.#batchBase = grownFloat64(this.#batchBase, capacity)
-    this.#batchRolls = grownUint8(this.#batchRolls, capacity)
   }
 }

@@ -36,10 +36,11 @@ export const entryKinds = {
   quarantined: 4
 } as const
 
-/** Flag of a run: its first batch begins a new segment. */
+/** Flags of a run: its first batch begins a new segment; records of it have times that a client gave them. */
 export const RUN_ROLLS = 1
+export const RUN_HAS_GIVEN_TIMES = 2
 
-/** A retry window entry of one producer over HTTP or ES01 within a run (W5). */
+/** Sequences of one idempotent producer within a run (W5); of one that speaks Kafka's protocol: one batch (wire/batch/sequences.ts). */
 export interface ProducerRun {
   readonly producerId: number
   /** 64-bit first sequence: high and low halves. */
@@ -97,7 +98,7 @@ export function writeEntry(target: Buffer, at: number, entry: DirectoryEntry): n
   let end = at + ENTRY_BYTES
   for (const run of entry.producers) {
     write64(target, end, run.producerId)
-    target.writeUInt32BE(run.sequenceHigh, end + 8)
+    target.writeUInt32BE(run.sequenceHigh >>> 0, end + 8)
     target.writeUInt32BE(run.sequenceLow, end + 12)
     target.writeUInt32BE(run.count, end + 16)
     target.writeUInt32BE(0, end + 20)

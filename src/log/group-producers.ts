@@ -2,6 +2,7 @@
  * The producer runs of a group (durability W5): which sequences of which producer its new records have, by partition, in
  * the order of their offsets. Shard thread only; owned by one encoder, used again for each of its groups.
  */
+import type { BatchSequences } from './batch-sequences.ts'
 import type { ProducerRun } from './group-format.ts'
 import type { PartitionLog } from './partition-log.ts'
 
@@ -30,7 +31,7 @@ export class GroupProducers {
    */
   accept(log: PartitionLog, producerId: number, high: number, low: number, beginsEntry: boolean): void {
     const offset = log.nextOffset - 1
-    log.acceptSequence(producerId, high, low, offset)
+    log.producers.expecting(producerId, high, low).accept(1, offset, log.highWatermark)
     const runs = (this.#byPlace[log.groupPlace] ??= [])
     const last = runs[runs.length - 1]
     if (last !== undefined && !beginsEntry) {
@@ -40,6 +41,16 @@ export class GroupProducers {
       }
     }
     runs.push({ producerId, sequenceHigh: high, sequenceLow: low, count: 1, baseOffset: offset })
+    this.count++
+  }
+
+  /** The batch staged last in a log has these sequences: always a run of its own. */
+  acceptBatch(log: PartitionLog, { producer, high, low, count, beginsAnew }: BatchSequences): void {
+    const baseOffset = log.nextOffset - count
+    if (beginsAnew) log.producers.begin(producer, high, low)
+    log.producers.expecting(producer, high, low).accept(count, baseOffset, log.highWatermark)
+    const runs = (this.#byPlace[log.groupPlace] ??= [])
+    runs.push({ producerId: producer, sequenceHigh: high, sequenceLow: low, count, baseOffset })
     this.count++
   }
 

@@ -146,7 +146,7 @@ export class LogTable {
 
   /** Producers that main has forgotten. */
   forgetProducers(numbers: readonly number[]): void {
-    for (const log of this.#openLogs()) log.forgetProducers(numbers)
+    for (const log of this.#openLogs()) log.producers.forget(numbers)
   }
 
   /**
@@ -154,8 +154,8 @@ export class LogTable {
    * has: their handles are never written again.
    */
   keepProducers(isKnown: (number: number) => boolean): void {
-    for (const log of this.#openLogs()) log.keepProducers(isKnown)
-    for (const log of this.#unclaimed.values()) log.keepProducers(() => false)
+    for (const log of this.#openLogs()) log.producers.keep(isKnown)
+    for (const log of this.#unclaimed.values()) log.producers.keep(() => false)
   }
 
   /** Logs of open topics. */

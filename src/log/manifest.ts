@@ -66,7 +66,7 @@ export interface DamagedRange {
   readonly path: string | null
 }
 
-/** Idempotent producer of HTTP or ES01, as far as the settled slots know it (W5). */
+/** Idempotent producer, as far as the settled slots know it (W5). */
 export interface ManifestProducer {
   /** Numeric producer id, from 1; once in a partition. */
   readonly number: number

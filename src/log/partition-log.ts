@@ -9,9 +9,8 @@
  */
 import { assert } from '../base/assert.ts'
 import { limits } from '../model/limits.ts'
-import type { ProducerRun } from './group-format.ts'
 import type { ManifestPartition, ManifestSegment } from './manifest.ts'
-import { ProducerSequences } from './producer-sequences.ts'
+import { PartitionProducers } from './partition-producers.ts'
 import { RunIndex } from './run-index.ts'
 import { SegmentTable, type SegmentNumbers } from './segment-table.ts'
 
@@ -51,11 +50,8 @@ export class PartitionLog {
   settled: ManifestPartition | null = null
   /** Grows when data moved: readers find their place again. */
   layout = 0
-  /**
-   * Every batch in the slots has the receive time of its group for all of its records; within a shard that never falls
-   * (W8). So times there may be searched by halving. Whoever stores batches with times of clients must clear it first.
-   */
-  hasOrderedTimes = true
+  /** Behind the last batch with times of a client, staged ones included; 0: there is none. */
+  #givenTimesEnd = 0
   /** Ranges found damaged while reading since the start, beside those that the manifest knows. */
   readonly damaged: { readonly firstOffset: number; readonly nextOffset: number }[] = []
   /** First offset that may be read; never goes back (W7). */
@@ -86,8 +82,8 @@ export class PartitionLog {
   /** Records were gathered whose group is not encoded: their receive time is not known. */
   #gathers = false
 
-  /** Idempotent producers by number, staged sequences included; null: none. */
-  #producers: Map<number, ProducerSequences> | null = null
+  /** Idempotent producers, staged sequences included. */
+  readonly producers = new PartitionProducers()
 
   /** Place in the group being gathered, or −1: the encoder's mark, kept here to spare a map. */
   groupPlace = -1
@@ -99,6 +95,19 @@ export class PartitionLog {
   /** Behind the last offset that lies in segment files; what follows lies in slots. */
   get settledEnd(): number {
     return this.settled?.nextOffset ?? 0
+  }
+
+  /**
+   * Every batch in the slots has the receive time of its group for all of its records; within a shard that never falls
+   * (W8). So times there may be searched by halving.
+   */
+  get hasOrderedTimes(): boolean {
+    return this.#givenTimesEnd <= this.settledEnd
+  }
+
+  /** Records below `nextOffset` have times of a client. What was not written in the end does no harm. */
+  noteGivenTimes(nextOffset: number): void {
+    this.#givenTimesEnd = nextOffset
   }
 
   /** Stored bytes, durable. */
@@ -151,14 +160,14 @@ export class PartitionLog {
   }
 
   /**
-   * True if a record of `bytes` more begins a new segment: they would not fit the active one, its offsets run out, or it
-   * was sealed while it was the newest.
+   * True if `bytes` more, of one batch or record, begin a new segment: they would not fit the active one, its offsets run out,
+   * or it was sealed while it was the newest.
    */
-  mustRoll(bytes: number): boolean {
+  mustRoll(bytes: number, recordCount = 1): boolean {
     const { bytes: activeBytes, base } = this.#staged
     if (activeBytes === 0) return this.nextOffset > 0
     const limit = Math.min(this.segmentBytes, limits.segmentBytesHard)
-    return activeBytes + bytes > limit || this.nextOffset - base >= limits.segmentBytesHard
+    return activeBytes + bytes > limit || this.nextOffset + recordCount - 1 - base >= limits.segmentBytesHard
   }
 
   /** The next record begins a new segment. */
@@ -226,9 +235,7 @@ export class PartitionLog {
     this.#staged.assign(this.#active)
     this.#sealed.truncate(this.#active.sealedEnd)
     this.#gathers = false
-    // All of them: a rollback is rare, and a list of those with something staged would cost every record.
-    for (const [number, sequences] of this.#producers ?? [])
-      if (sequences.rollback(this.highWatermark)) this.#producers?.delete(number)
+    this.producers.rollback(this.highWatermark)
   }
 
   /** True while nothing is staged that is not durable: between groups. */
@@ -316,10 +323,7 @@ export class PartitionLog {
     for (const segment of partition.segments) this.#recoverSegment(segment)
     this.capture(recovered, 0, 0)
     this.commit(recovered, 0)
-    for (const producer of partition.producers) {
-      this.#producers ??= new Map()
-      this.#producers.set(producer.number, ProducerSequences.restored(producer))
-    }
+    this.producers.restore(partition.producers)
   }
 
   #recoverSegment({ baseOffset, bytes, firstReceiveMs, receiveMsMax, isSealed }: ManifestSegment): void {
@@ -335,53 +339,6 @@ export class PartitionLog {
     staged.bytes = bytes
     staged.firstReceiveMs = firstReceiveMs
     staged.lastReceiveMs = receiveMsMax
-  }
-
-  /** The sequences of a producer; null: it has none here. */
-  producer(number: number): ProducerSequences | null {
-    return this.#producers?.get(number) ?? null
-  }
-
-  /** Producers with sequences here, by number. */
-  producers(): Iterable<[number, ProducerSequences]> {
-    return this.#producers ?? []
-  }
-
-  /** A record with that sequence (high i32, low u32) was staged at `offset`. The caller has judged it. */
-  acceptSequence(producer: number, high: number, low: number, offset: number): void {
-    this.#producers ??= new Map()
-    let sequences = this.#producers.get(producer)
-    if (sequences === undefined) {
-      sequences = new ProducerSequences(high, low)
-      this.#producers.set(producer, sequences)
-    }
-    assert(sequences.relativeOf(high, low) === sequences.next, 'accepted sequences have no gaps')
-    sequences.accept(1, offset, this.highWatermark)
-  }
-
-  forgetProducers(numbers: readonly number[]): void {
-    if (this.#producers === null) return
-    for (const number of numbers) this.#producers.delete(number)
-  }
-
-  /** Forgets the producers that are not wanted any more. */
-  keepProducers(isKept: (number: number) => boolean): void {
-    for (const number of this.#producers?.keys() ?? []) if (!isKept(number)) this.#producers?.delete(number)
-  }
-
-  /** Takes over the producer runs of a run found at recovery. */
-  recoverProducers(runs: readonly ProducerRun[]): void {
-    for (const { producerId, sequenceHigh, sequenceLow, count, baseOffset } of runs) {
-      this.#producers ??= new Map()
-      const high = sequenceHigh | 0
-      let sequences = this.#producers.get(producerId)
-      // What does not follow on begins anew: the window never spans a gap.
-      if (sequences === undefined || sequences.relativeOf(high, sequenceLow) !== sequences.next) {
-        sequences = new ProducerSequences(high, sequenceLow)
-        this.#producers.set(producerId, sequences)
-      }
-      sequences.accept(count, baseOffset, this.highWatermark)
-    }
   }
 
   /** Takes over a run found at recovery: already durable. The caller indexes it. */

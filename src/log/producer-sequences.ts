@@ -9,6 +9,8 @@
  *
  * Sequences are staged when they are gathered. What of them is durable follows from the partition's high watermark, so
  * committing costs nothing, and rolling back cuts what lies at or behind it.
+ *
+ * Producers of Kafka's protocol have the same state, with sequences below 0 (wire/batch/sequences.ts).
  */
 import { assert } from '../base/assert.ts'
 import { limits } from '../model/limits.ts'
@@ -62,6 +64,8 @@ export interface ProducerState {
 export class ProducerSequences {
   readonly originHigh: number
   readonly originLow: number
+  /** What these took the place of, as long as none of them is durable; null: nothing. */
+  replaced: ProducerSequences | null = null
   /** Sequences accepted, staged ones included: the relative sequence that is expected next. */
   next = 0
   readonly #firsts: number[] = []
@@ -119,6 +123,7 @@ export class ProducerSequences {
       this.#bases.push(offset)
     }
     this.next += count
+    if (this.replaced !== null && (this.#bases[0] as number) < highWatermark) this.replaced = null
   }
 
   /** The relative sequence behind the last durable one: 0 if none is. */
@@ -143,11 +148,36 @@ export class ProducerSequences {
     return kept === 0
   }
 
+  /** What is left of them without what is at or behind the high watermark, or of those that they took the place of; null: nothing. */
+  rolledBack(highWatermark: number): ProducerSequences | null {
+    if (!this.rollback(highWatermark)) return this
+    return this.replaced?.rolledBack(highWatermark) ?? null
+  }
+
+  /** They are those of batches of Kafka's protocol (wire/batch/sequences.ts): what is known of them is counted in runs. */
+  get isOfBatches(): boolean {
+    return this.originHigh < 0
+  }
+
+  /** Relative sequence of the oldest of the last runs that a batch is compared with. */
+  get runWindowStart(): number {
+    return this.#firsts[Math.max(0, this.#firsts.length - limits.producerWindow)] ?? this.next
+  }
+
   /** Drops the runs that no duplicate can name any more, also after a rollback. */
   #trim(highWatermark: number): void {
+    if (this.isOfBatches) return this.#trimRuns(highWatermark)
     const windowStart = this.durableNext(highWatermark) - limits.producerWindow
     let dropped = 0
     while (dropped + 1 < this.#firsts.length && (this.#firsts[dropped + 1] as number) <= windowStart) dropped++
+    this.#firsts.splice(0, dropped)
+    this.#bases.splice(0, dropped)
+  }
+  /** Keeps the last durable runs, and those that are not durable yet. */
+  #trimRuns(highWatermark: number): void {
+    let durable = this.#bases.length
+    while (durable > 0 && (this.#bases[durable - 1] as number) >= highWatermark) durable--
+    const dropped = Math.max(0, durable - limits.producerWindow)
     this.#firsts.splice(0, dropped)
     this.#bases.splice(0, dropped)
   }

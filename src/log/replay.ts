@@ -4,7 +4,7 @@
  */
 import { BrokerError } from '../model/errors.ts'
 import type { LossWatch } from './decisions.ts'
-import { RUN_ROLLS, entryKinds, type DirectoryEntry } from './group-format.ts'
+import { RUN_HAS_GIVEN_TIMES, RUN_ROLLS, entryKinds, type DirectoryEntry } from './group-format.ts'
 import type { LogTable } from './log-table.ts'
 import type { PartitionLog } from './partition-log.ts'
 import type { Findings } from './recovery.ts'
@@ -59,7 +59,8 @@ export function replayEntry(entry: DirectoryEntry, place: ReplayPlace, table: Lo
   log.runs.add(entry.baseOffset, ordinal, base + entry.position, entry.bytes, -1)
   if (entry.kind === entryKinds.quarantined) log.runs.quarantineLast()
   log.recoverRun(entry.nextOffset, entry.bytes, (entry.flags & RUN_ROLLS) !== 0, entry.receiveMs)
-  log.recoverProducers(entry.producers)
+  log.producers.recover(entry.producers, log.highWatermark)
+  if ((entry.flags & RUN_HAS_GIVEN_TIMES) !== 0) log.noteGivenTimes(entry.nextOffset)
 }
 
 /** Offsets up to the entry's were in what was given up: reads say that they are damaged. */

@@ -117,7 +117,7 @@ export class RequestSequences {
     if (partition === this.#lastPartition && this.#lastCursor !== null) return this.#lastCursor
     let cursor = this.#cursors.get(partition)
     if (cursor === undefined) {
-      const known = this.#topic?.logs[partition]?.producer(this.producer) ?? null
+      const known = this.#topic?.logs[partition]?.producers.of(this.producer) ?? null
       const originHigh = known?.originHigh ?? high
       const originLow = known?.originLow ?? low
       cursor = { known, originHigh, originLow, next: known?.next ?? 0, hasNew: false }

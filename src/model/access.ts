@@ -28,6 +28,7 @@ export const operations = {
   'read topic config': 'read',
   consume: 'read',
   produce: 'write',
+  'take producer id': 'key',
   'create topic': 'admin',
   'change topic config': 'admin',
   'delete topic': 'admin',

@@ -4,35 +4,10 @@
  * 4xx groups, 5xx schemas, 6xx protocol, 9xx internal. Across threads and sockets go the number and the details, never an Error.
  */
 
+import { spec, type ErrorSpec, type Written } from './error-spec.ts'
 import { limits } from './limits.ts'
 
-export type Retry = 'never' | 'same' | 'refresh'
-export type Written = 'no' | 'yes' | 'unknown'
-
-export interface ErrorSpec {
-  /** Number in rings. Never reused. */
-  readonly wire: number
-  readonly kafka: number
-  readonly http: number
-  /** Words that open the message of an ES01 error frame. */
-  readonly es01:
-    'bad request' | 'not found' | 'forbidden' | 'rate limited' | 'internal error' | 'decode' | 'unavailable'
-  readonly retry: Retry
-  /** What the caller may conclude about the log. */
-  readonly written: Written
-  /** {named} placeholders are filled from the details. */
-  readonly text: string
-  /** The whole message of an ES01 error frame, where the protocol fixes it (spec 12). */
-  readonly es01Text?: string
-}
-
-const spec = (
-  wire: number,
-  http: number,
-  es01: ErrorSpec['es01'],
-  text: string,
-  rest: Partial<Pick<ErrorSpec, 'kafka' | 'retry' | 'written' | 'es01Text'>> = {}
-): ErrorSpec => ({ wire, http, es01, text, kafka: -1, retry: 'never', written: 'no', ...rest })
+export type { ErrorSpec, Retry, Written } from './error-spec.ts'
 
 export const errorTable = {
   TOPIC_NOT_FOUND: spec(101, 404, 'not found', "no topic named '{topic}'", { kafka: 3, retry: 'refresh' }),
@@ -79,6 +54,24 @@ export const errorTable = {
   BODY_NOT_MSGPACK: spec(117, 400, 'bad request', 'the request body is not valid MessagePack: {problem}', {
     kafka: 42
   }),
+
+  BATCH_CORRUPT: spec(118, 400, 'bad request', 'the record batch is corrupt: {problem}; nothing was written', {
+    kafka: 2
+  }),
+  BATCH_INVALID: spec(119, 400, 'bad request', 'the record batch is not valid: {problem}; nothing was written', {
+    kafka: 87
+  }),
+  BATCH_TIMESTAMP: spec(120, 400, 'bad request', 'the record batch {problem}; nothing was written', { kafka: 32 }),
+  BATCH_CODEC: spec(121, 400, 'bad request', 'the record batch has compression {codec}, which is not known', {
+    kafka: 76
+  }),
+  BATCH_TOO_LARGE: spec(
+    122,
+    400,
+    'bad request',
+    'the record batch has {size} bytes: over the limit of {limit} (--max-record-bytes, and 1 MiB for what is around it); nothing was written',
+    { kafka: 10 }
+  ),
 
   DISK_FULL: spec(
     201,
@@ -148,6 +141,36 @@ export const errorTable = {
     'unavailable',
     'compaction left out {left}; all else was gone over, and each pass tries it again',
     { retry: 'same' }
+  ),
+
+  // Of batches of Kafka's protocol. A client that cannot go on by itself takes a new producer id, or a new epoch.
+  BATCH_OUT_OF_ORDER: spec(
+    214,
+    400,
+    'bad request',
+    'sequence out of order of producer {producer} in partition {partition}: expected {expected}, got {got}; nothing was written',
+    { kafka: 45 }
+  ),
+  BATCH_TOO_OLD: spec(
+    215,
+    400,
+    'bad request',
+    'sequence {got} of producer {producer} in partition {partition} was accepted before its last {window} batches, so it is not known any more where it is; expected {expected}',
+    { kafka: 45, written: 'yes' }
+  ),
+  EPOCH_STALE: spec(
+    216,
+    400,
+    'bad request',
+    'epoch {epoch} of producer {producer} is over: partition {partition} has records of its epoch {known}; nothing was written',
+    { kafka: 47 }
+  ),
+  PRODUCER_UNKNOWN: spec(
+    217,
+    400,
+    'bad request',
+    'producer {producer} is not known here, or is not any more: take a new id; nothing was written',
+    { kafka: 59 }
   ),
 
   HOST_REFUSED: spec(
@@ -292,6 +315,15 @@ export const errorTable = {
     400,
     'bad request',
     "matching the records with schema {id} (version {version} of '{subject}') took more than {limit} {unit}; nothing was written",
+    { kafka: 87 }
+  ),
+
+  // Of batches of Kafka's protocol: they are not taken apart before they are written.
+  BATCH_NOT_VALIDATED: spec(
+    513,
+    400,
+    'bad request',
+    "topic '{topic}' takes only records that match a schema, and those of Kafka's protocol are not matched: produce over HTTP or ES01; nothing was written",
     { kafka: 87 }
   ),
 

@@ -26,6 +26,13 @@ export const limits = {
   segmentBytesHard: 2 ** 31 - 1,
   /** A batch that the broker encodes is closed at this size (durability, Words). */
   batchBytesTarget: 256 * 1024,
+  /**
+   * Bytes of the records of a compressed batch, where the broker must look inside: the largest record there may be, and what
+   * stands around it. What is larger is passed over, like damage.
+   */
+  inflatedBatchBytesMax: 33 * 1024 * 1024,
+  /** Bytes of a client's own batch beyond those of the largest record. */
+  batchSurplusBytes: 1024 * 1024,
   /** A group takes no further request once it has this many bytes: what one write and one sync carry well (measured). */
   groupBytesTarget: 2 * 1024 * 1024,
   /** Producer ids of one key, and of all keys together (spec 4.1). */
@@ -41,6 +48,8 @@ export const limits = {
   producerWindow: 128,
   /** A producer id that was not used for so long is forgotten (seed: 7 days). */
   producerIdleMs: 7 * 24 * 60 * 60 * 1000,
+  /** The same of one that speaks Kafka's protocol: each start of such a client takes a new one (there: one day). */
+  batchProducerIdleMs: 24 * 60 * 60 * 1000,
   /** Between two times that the store is told when producers were used last: little beside the days above. */
   producerSweepMs: 60_000,
   /** A key's quota bucket holds what its rate gives in so long (seed: one second of traffic). */

@@ -2,6 +2,7 @@
  * What a gateway asks of the broker, and how it hears the answer. All of it lives on the main thread.
  * The hot calls are callbacks on long-lived objects, not promises: one produce makes no closure.
  */
+import type { BatchUseCases } from './batches.ts'
 import type { TopicId } from './ids.ts'
 import type { BrokerError } from './errors.ts'
 import type { KeyUseCases } from './keys.ts'
@@ -10,7 +11,10 @@ import type { Principal } from './principal.ts'
 import type { ProducerDescription } from './producer.ts'
 import type { Replication } from './replication.ts'
 import type { SchemaUseCases } from './schemas.ts'
+import type { SubmitOutcome } from './submit-outcomes.ts'
 import type { PartitionOffsets, TopicConfig, TopicConfigPatch, TopicDescription } from './topic.ts'
+
+export { submitOutcomes, type SubmitOutcome } from './submit-outcomes.ts'
 
 /**
  * The records of one produce request: parsed and checked in form, not yet routed, lying in the gateway's buffer.
@@ -71,9 +75,18 @@ export interface ProduceCaller {
 
 /**
  * How the shard encodes the answer of a read: an ES01 payload, the JSON or MessagePack body of an HTTP consume, or frames
- * of one JSON text a record (wire/json/record-frames.ts), which a stream takes apart.
+ * of one JSON text a record (wire/json/record-frames.ts), which a stream takes apart; or whole batches as they are stored
+ * (wire/batch/stored-batches.ts).
  */
-export const readFormats = { es01: 0, jsonUtf8: 1, jsonBase64: 2, framesUtf8: 3, framesBase64: 4, msgpack: 5 } as const
+export const readFormats = {
+  es01: 0,
+  jsonUtf8: 1,
+  jsonBase64: 2,
+  framesUtf8: 3,
+  framesBase64: 4,
+  msgpack: 5,
+  batches: 6
+} as const
 export type ReadFormat = (typeof readFormats)[keyof typeof readFormats]
 
 export interface ReadRequest {
@@ -86,7 +99,7 @@ export interface ReadRequest {
   readonly offsetLow: number
   /** Where the partition begins is what is wanted, if the offset is below it: the answer has no `skipped` for that. */
   readonly isFromStart?: boolean
-  /** Already clamped to the settings. */
+  /** Already clamped to the settings. Of batches only the bytes count: stored ones, and one batch always fits. */
   readonly maxRecords: number
   readonly maxBytes: number
   readonly format: ReadFormat
@@ -131,16 +144,6 @@ export interface Watch {
   cancel(): void
 }
 
-/**
- * taken: the caller will hear. full: a ring has no room; nothing was taken; submit again after whenRoom called back.
- * A refusal (unknown topic, bad partition…) is `taken` too: it comes as onProduceFailed or onReadFailed.
- * held: taken, and copied, but not dispatched yet: onDispatched says when. A caller whose requests must keep their
- * order submits no further ones to that topic until then. Without a producer id only those are held whose topic is validated,
- * or was a moment ago.
- */
-export const submitOutcomes = { taken: 0, full: 1, held: 2 } as const
-export type SubmitOutcome = (typeof submitOutcomes)[keyof typeof submitOutcomes]
-
 /** What a broker serves those who wait. */
 export interface WatchUseCases {
   /**
@@ -182,6 +185,7 @@ export interface Broker extends WatchUseCases, StreamUseCases {
   readonly keys: KeyUseCases
   readonly groups: GroupUseCases
   readonly schemas: SchemaUseCases
+  readonly batches: BatchUseCases
 
   createTopic(who: Principal, request: CreateTopicRequest): Promise<{ name: string; partitions: number }>
   /** Names that the caller may read, sorted by code unit. */

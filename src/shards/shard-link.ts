@@ -17,7 +17,6 @@ import { readHistograms, type ShardHistograms } from '../wire/shard/histograms.t
 import {
   OFFSETS_BYTES,
   OVERSIZED_BYTES,
-  PRODUCE_HAS_HEADERS,
   PRODUCE_HEADER_BYTES,
   READ_BYTES,
   READ_FROM_START,
@@ -178,9 +177,8 @@ export class ShardLink {
     const at = frame.recordsAt - PRODUCE_HEADER_BYTES
     const id = this.pending.add(request)
     // A check writes nothing: after a death it is known that nothing was written.
-    request.endPosition = head.isCheck ? -1 : this.requests.position()
-    const type = head.isCheck ? requestTypes.check : requestTypes.produce
-    buffer.writeUInt32BE((type << 24) | (head.hasHeaders ? PRODUCE_HAS_HEADERS << 16 : 0), at)
+    request.endPosition = head.type === 'check' ? -1 : this.requests.position()
+    buffer.writeUInt32BE((requestTypes[head.type] << 24) | (head.flags << 16), at)
     buffer.writeUInt32BE(id, at + 4)
     buffer.writeUInt32BE(head.firstHandle, at + 8)
     buffer.writeUInt32BE(head.count, at + 12)

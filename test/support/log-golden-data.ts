@@ -101,7 +101,7 @@ export function goldenDataContents(log: ShardLog): unknown {
     const partitionLog = partitionOf(log, 1, partition)
     const { startOffset, highWatermark, segmentCount, sizeBytes } = partitionLog
     const { records, damaged } = readBack(log, partitionLog, startOffset)
-    const producer = partitionLog.producer(PRODUCER)
+    const producer = partitionLog.producers.of(PRODUCER)
     return {
       handle: partitionLog.handle,
       startOffset,

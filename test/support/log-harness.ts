@@ -141,9 +141,9 @@ export function gather(log: ShardLog, requests: readonly TestRequest[]): number[
 
 /** The results of all gathered records, in order of arrival. */
 export function gatheredResults(log: ShardLog): { offset: number; isDuplicate: boolean }[] {
-  const count = log.encoder.recordCount
+  const count = log.encoder.records.count
   const results = Buffer.alloc(count * RESULT_BYTES)
-  log.encoder.writeResults(0, count, results, 0)
+  log.encoder.records.writeResults(0, count, results, 0)
   return Array.from({ length: count }, (_, i) => {
     const offset = Number(results.readBigUInt64BE(i * RESULT_BYTES + 4))
     return { offset, isDuplicate: results[i * RESULT_BYTES + 12] === 1 }

@@ -40,7 +40,7 @@ export class LifeProducers {
   ): TestRecord[] {
     const next = new Map<number, bigint>()
     return records.map(record => {
-      const known = logOf(record.partition).producer(producer)
+      const known = logOf(record.partition).producers.of(producer)
       const expected = known === null ? this.#firstEver() : known.sequenceAt(known.next)
       let sequence = next.get(record.partition)
       if (sequence === undefined && known !== null && this.#dice.chance(0.3)) {
@@ -66,7 +66,7 @@ export class LifeProducers {
       assert.ok(last === undefined || sent.sequence === last.sequence + 1n, 'sequences in a log have no gaps')
       bySender.set(sent.producer, [...records, { sequence: sent.sequence, offset }])
     }
-    const known = [...log.producers()].filter(([, sequences]) => sequences.durableNext(log.highWatermark) > 0)
+    const known = [...log.producers.entries()].filter(([, sequences]) => sequences.durableNext(log.highWatermark) > 0)
     assert.deepEqual(known.map(([number]) => number).sort(), [...bySender.keys()].sort(), 'the same producers')
     for (const [number, sequences] of known) {
       const records = bySender.get(number) ?? []

@@ -17,6 +17,7 @@ import { write64 } from '../../src/wire/primitives/u64.ts'
 import { createCounters } from '../../src/wire/shard/counters.ts'
 import {
   ANSWER_BODY_AT,
+  BATCH_TAKES_APPEND_TIME,
   PRODUCE_HAS_HEADERS,
   PRODUCE_HEADER_BYTES,
   READ_BYTES,
@@ -47,6 +48,14 @@ export type StageAnswer =
   | { readonly kind: 'produced'; readonly id: number; readonly offsets: number[]; readonly duplicates: boolean[] }
   | { readonly kind: 'failed'; readonly id: number; readonly code: ErrorCode; readonly written: Written }
   | { readonly kind: 'read'; readonly id: number; readonly bytes: number; readonly totalBytes: number }
+  | {
+      readonly kind: 'batched'
+      readonly id: number
+      readonly baseOffset: number
+      readonly startOffset: number
+      readonly appendTimeMs: number
+      readonly isDuplicate: boolean
+    }
   | { readonly kind: 'acknowledged' | 'available'; readonly id: number }
 
 export class ShardStage {
@@ -56,6 +65,8 @@ export class ShardStage {
   readonly watches: WatchTable
   readonly loop: ShardLoop
   readonly counters = new Float64Array(createCounters())
+  /** What reads were answered, by id. */
+  readonly contents = new Map<number, Buffer>()
   readonly #bell: Bell
   readonly #requests: RingProducer
   readonly #reads: RingProducer
@@ -149,6 +160,25 @@ export class ShardStage {
     this.#send(this.#requests, message)
   }
 
+  /** Sends a batch that a client encoded for a partition of the topic with that first handle. */
+  batch(
+    id: number,
+    firstHandle: number,
+    bytes: Buffer,
+    { partition = 0, producer = 0, takesAppendTime = false } = {}
+  ): void {
+    const message = Buffer.alloc(PRODUCE_HEADER_BYTES + bytes.length)
+    message[0] = requestTypes.batch
+    message[1] = takesAppendTime ? BATCH_TAKES_APPEND_TIME : 0
+    message.writeUInt32BE(id, 4)
+    message.writeUInt32BE(firstHandle, 8)
+    message.writeUInt32BE(partition, 12)
+    message.writeUInt32BE(bytes.length, 16)
+    write64(message, 20, producer)
+    bytes.copy(message, PRODUCE_HEADER_BYTES)
+    this.#send(this.#requests, message)
+  }
+
   /** Asks for all of partition 0 of the topic with that handle that fits into `maxBytes`. */
   read(id: number, handle: number, maxBytes: number, offset = 0, format: ReadFormat = readFormats.es01): void {
     const message = Buffer.alloc(READ_BYTES)
@@ -204,7 +234,12 @@ export class ShardStage {
     this.#replies.flush()
     const all: StageAnswer[] = []
     for (let at = this.#answers.next(); at >= 0; at = this.#answers.next()) {
-      const answer = answerOf(this.#answers.buffer.subarray(at, at + this.#answers.length))
+      const bytes = this.#answers.buffer.subarray(at, at + this.#answers.length)
+      const answer = answerOf(bytes)
+      if (answer?.kind === 'read') {
+        const before = this.contents.get(answer.id) ?? Buffer.alloc(0)
+        this.contents.set(answer.id, Buffer.concat([before, bytes.subarray(ANSWER_BODY_AT)]))
+      }
       if (answer !== null) all.push(answer)
     }
     this.#answers.release()
@@ -219,6 +254,10 @@ function answerOf(bytes: Buffer): StageAnswer | null {
     const results = Array.from({ length: bytes.readUInt32BE(16) }, (_, i) => ANSWER_BODY_AT + RESULT_BYTES * i)
     const offsets = results.map(at => Number(bytes.readBigUInt64BE(at + 4)))
     return { kind: 'produced', id, offsets, duplicates: results.map(at => bytes[at + 12] === 1) }
+  }
+  if (type === replyTypes.batched) {
+    const [baseOffset = 0, startOffset = 0, appendTimeMs = 0] = [8, 16, 24].map(at => Number(bytes.readBigInt64BE(at)))
+    return { kind: 'batched', id, baseOffset, startOffset, appendTimeMs, isDuplicate: bytes[32] === 1 }
   }
   if (type === replyTypes.failed)
     return { kind: 'failed', id, code: errorCodeOf(bytes.readUInt16BE(8)), written: writtenOf(bytes[10] ?? 0) }

@@ -1,6 +1,6 @@
 /**
  * The answers of reads, encoded for the caller in the shard: the payload of an ES01 0x82 frame, the JSON or MessagePack
- * body of an HTTP consume, or frames of JSON texts. Shard thread only. One answer at a time; the buffer is the writer's
+ * body of an HTTP consume, frames of JSON texts, or whole batches. Shard thread only. One answer at a time; the buffer is the writer's
  * and is used again.
  */
 import { assert } from '../../src/base/assert.ts'
@@ -11,6 +11,7 @@ import {
   FRAMES_SKIPPED_BYTES,
   FRAME_HEAD_BYTES
 } from '../../src/wire/json/record-frames.ts'
+import { STORED_BATCHES_AT } from '../../src/wire/batch/stored-batches.ts'
 import { MSGPACK_ARRAY_32, MSGPACK_MAP, MSGPACK_UINT_64 } from '../../src/wire/primitives/msgpack-marks.ts'
 import { write64, writeU32 } from '../../src/wire/primitives/u64.ts'
 import { AnswerBuffer, type AnsweredRecord } from './answer-buffer.ts'
@@ -27,6 +28,11 @@ const TAIL_BYTES = 128
 const SKIPPED_BYTES = 128
 /** Where the number of records stands in MessagePack: behind a map, the name `records` and the mark of an array. */
 const MSGPACK_COUNT_AT = 10
+
+/** Whether an answer can say what of the log it has passed over. */
+export function saysSkipped(format: ReadFormat): boolean {
+  return format !== readFormats.es01 && format !== readFormats.batches
+}
 
 export class AnswerWriter {
   readonly #out = new AnswerBuffer()
@@ -56,6 +62,7 @@ export class AnswerWriter {
     this.#skippedFrom = -1
     this.#skippedTo = -1
     if (format === readFormats.es01) out.length = ES01_HEAD_BYTES
+    else if (format === readFormats.batches) out.length = STORED_BATCHES_AT
     else if (this.#isFrames) out.length = FRAMES_HEAD_BYTES
     else if (format === readFormats.msgpack) this.#beginMsgpack()
     else out.text('{"records":[')
@@ -63,10 +70,10 @@ export class AnswerWriter {
 
   /**
    * Says in the answer that nothing could be read from `requested` on, before `earliest`. Again: the first `requested` and
-   * the last `earliest` count. Only before the first record, and not in ES01, which has no place for it.
+   * the last `earliest` count. Only before the first record, and where saysSkipped() is true.
    */
   skip(requested: number, earliest: number): void {
-    assert(this.#count === 0 && this.#format !== readFormats.es01, 'a read skips before its first record only')
+    assert(this.#count === 0 && saysSkipped(this.#format), 'a read skips before its first record only')
     if (this.#skippedFrom < 0) {
       this.#skippedFrom = requested
       // Frames have it before the records.
@@ -91,7 +98,20 @@ export class AnswerWriter {
     return true
   }
 
-  /** Completes the answer. `nextOffset` is a u64. */
+  /** Adds a whole batch: bytes[start, end), as it is. Of an answer in the format `batches`. */
+  addBatch(bytes: Buffer, start: number, end: number): void {
+    assert(this.#format === readFormats.batches, 'whole batches are an answer of their own')
+    this.#out.reserve(end - start)
+    this.#out.copy(bytes, start, end)
+  }
+
+  /** Completes an answer of batches. */
+  finishBatches(logStartOffset: number, highWatermark: number): void {
+    write64(this.#out.bytes, 0, logStartOffset)
+    write64(this.#out.bytes, 8, highWatermark)
+  }
+
+  /** Completes any other answer. `nextOffset` is a u64. */
   finish(nextOffset: bigint, highWatermark: number): void {
     const out = this.#out
     out.reserve(this.#tailBytes)

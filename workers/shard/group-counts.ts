@@ -33,7 +33,7 @@ export class GroupCounts {
   /** A group that was written. */
   group(encoder: GroupEncoder, log: ShardLog): void {
     const counters = this.#counters
-    const recordCount = encoder.recordCount - encoder.duplicateCount
+    const recordCount = encoder.newRecordCount
     counters[counterIndex.groups]! += 1
     counters[counterIndex.journalBytes]! += encoder.totalBytes
     counters[counterIndex.records]! += recordCount

@@ -19,24 +19,16 @@ import type { GroupEncoder } from '../../src/log/group-encoder.ts'
 import type { ShardLog } from '../../src/log/shard-log.ts'
 import type { ErrorCode, ErrorDetails, Written } from '../../src/model/errors.ts'
 import { limits } from '../../src/model/limits.ts'
-import { RequestSequences, type SequenceFault } from '../../src/log/request-sequences.ts'
 import { slotFileNumber } from '../../src/log/slot-files.ts'
 import type { CommitCell } from '../../src/ring/commit-cell.ts'
 import type { RingConsumer } from '../../src/ring/spsc-ring.ts'
 import { counterIndex } from '../../src/wire/shard/counters.ts'
-import { readU64 } from '../../src/wire/primitives/u64.ts'
-import {
-  PRODUCE_HAS_HEADERS,
-  PRODUCE_HEADER_BYTES,
-  REPLY_HEADER_BYTES,
-  REPLY_LAST,
-  replyTypes,
-  requestTypes
-} from '../../src/wire/shard/messages.ts'
+import { requestTypes } from '../../src/wire/shard/messages.ts'
 import { WRITER_BUG, WRITER_DONE, writerFailure } from '../../src/wire/shard/writer.ts'
 import { GroupCounts } from './group-counts.ts'
-import { GroupRequests, noDuplicates } from './group-requests.ts'
+import { GroupRequests } from './group-requests.ts'
 import type { ReplyWriter } from './reply-writer.ts'
+import { RequestIntake } from './request-intake.ts'
 import type { Settling } from './settling.ts'
 import type { WatchTable } from './watch-table.ts'
 
@@ -81,7 +73,7 @@ export class ProduceGroup {
   #handedOver = new GroupRequests()
   /** Memory of the large frames of the group: given back as soon as it is encoded. */
   readonly #oversized: ArrayBuffer[] = []
-  readonly #sequences = new RequestSequences()
+  readonly #intake: RequestIntake
   readonly #counts: GroupCounts
   #largeGroups = 0
   /** The last group was refused by the disk: said once in the log. */
@@ -93,6 +85,7 @@ export class ProduceGroup {
   constructor(options: GroupOptions) {
     this.#options = options
     this.#counts = new GroupCounts(options.counters)
+    this.#intake = new RequestIntake(options.log, options.replies)
   }
 
   /** Takes what the ring holds, up to the target, and commits it; acknowledges what the writer is done with. @returns whether there was anything. */
@@ -124,17 +117,15 @@ export class ProduceGroup {
     if (settling.holdMs > 0) return false
     while (
       log.encoder.bodyBytes < limits.groupBytesTarget &&
-      log.encoder.recordCount < GROUP_RECORDS_TARGET &&
+      log.encoder.records.count < GROUP_RECORDS_TARGET &&
       log.encoder.producerRunCount < GROUP_PRODUCER_RUNS_TARGET
     ) {
       const at = requests.next()
       if (at < 0) break
       taken = true
       const type = requests.buffer[at]
-      if (type === requestTypes.produce || type === requestTypes.check) this.#take(requests.buffer, at)
-      else if (type === requestTypes.oversized)
-        this.#take(this.#receiveOversized(requests.buffer.readUInt32BE(at + 8)), 0)
-      else assert(false, 'a request ring carries produce and check frames only')
+      if (type === requestTypes.oversized) this.#take(this.#receiveOversized(requests.buffer.readUInt32BE(at + 8)), 0)
+      else this.#take(requests.buffer, at)
     }
     return taken
   }
@@ -150,39 +141,9 @@ export class ProduceGroup {
   }
 
   #take(source: Buffer, at: number): void {
-    const { log, replies } = this.#options
-    const requestId = source.readUInt32BE(at + 4)
-    const topic = log.table.topic(source.readUInt32BE(at + 8))
-    if (topic === undefined) {
-      // Deleted while the request was on its way: main knows the name.
-      replies.fail(requestId, 'TOPIC_NOT_FOUND', {}, 'no')
-      return
-    }
-    const count = source.readUInt32BE(at + 12)
-    const producer = readU64(source, at + 20)
-    const body = at + PRODUCE_HEADER_BYTES
-    if (source[at] === requestTypes.check) {
-      const fault = this.#sequences.checkRuns(topic, producer, source, body, count)
-      if (fault === null) replies.begin(replyTypes.checked, REPLY_LAST, requestId, REPLY_HEADER_BYTES)
-      else this.#refuseSequence(requestId, fault)
-      return
-    }
-    const hasHeaders = ((source[at + 1] as number) & PRODUCE_HAS_HEADERS) !== 0
-    const records = { source, at: body, end: body + source.readUInt32BE(at + 16), count, hasHeaders }
-    if (producer === 0) this.#requests.add(requestId, log.encoder.gather(topic, records), count, noDuplicates)
-    else {
-      // All of it is checked before any of it is staged.
-      const fault = this.#sequences.check(topic, producer, records)
-      if (fault !== null) return this.#refuseSequence(requestId, fault)
-      const first = log.encoder.gather(topic, records, this.#sequences)
-      this.#requests.add(requestId, first, count, this.#sequences)
-    }
+    this.#intake.take(source, at, this.#requests)
     // The writer may be done meanwhile: what it wrote need not wait for the rest of this group.
     this.#finishIfDone()
-  }
-
-  #refuseSequence(requestId: number, { code, details }: SequenceFault): void {
-    this.#options.replies.fail(requestId, code, details, 'no')
   }
 
   #commit(): void {
@@ -279,7 +240,7 @@ export class ProduceGroup {
     if (position < 0) return
     counters[counterIndex.writeNs]! += (monotonicMs() - startMs) * 1e6
     this.#countGroup(log.encoder)
-    this.#unsyncedRecords += log.encoder.recordCount - log.encoder.duplicateCount
+    this.#unsyncedRecords += log.encoder.newRecordCount
     if (this.#unsyncedRecords >= this.#options.flushEveryRecords) this.syncNow()
     else if (this.syncDueMs === Number.POSITIVE_INFINITY) this.syncDueMs = monotonicMs() + this.#options.flushIntervalMs
     log.publish(index, position)

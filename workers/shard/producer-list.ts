@@ -19,7 +19,7 @@ export function sendProducers(table: LogTable, replies: ReplyWriter, requestId: 
     used = 0
   }
   for (const log of table.openLogs()) {
-    for (const [number, sequences] of log.producers()) {
+    for (const [number, sequences] of log.producers.entries()) {
       const durable = sequences.durableNext(log.highWatermark)
       if (durable === 0) continue
       if (used === part.length) send(0)

@@ -8,7 +8,7 @@ import { readOutcomes, type LogReader } from '../../src/log/log-reader.ts'
 import type { PartitionLog } from '../../src/log/partition-log.ts'
 import { RecordCursor, batchStatus, timestampOf } from '../../src/wire/batch/view.ts'
 import { AnsweredRecord } from './answer-buffer.ts'
-import type { AnswerWriter } from './answers.ts'
+import { saysSkipped, type AnswerWriter } from './answers.ts'
 
 export interface ReadWanted {
   readonly requestId: number
@@ -34,9 +34,16 @@ export class ReadTask {
   readonly #record = new AnsweredRecord()
   /** First offset still wanted. */
   #offset: number
+  /** Records in the answer, or batches. */
   #count = 0
+  #recordCount = 0
   /** What max_bytes counts. */
   #sizeBytes = 0
+  readonly #isOfBatches: boolean
+  /** Batches are asked for by an offset that is gone: who asks learns where the partition begins. */
+  readonly #isBelowStart: boolean
+  /** The answer can say what was passed over. */
+  readonly #saysSkipped: boolean
   /** When its time to wait for cold storage is over, monotonic ms; null: it has not waited. */
   coldEndMs: number | null = null
   /** First and last offset of what is damaged, if any of that was met: it is passed over, or ended the read. −1: none. */
@@ -48,11 +55,15 @@ export class ReadTask {
     this.#log = log
     this.#reader = reader
     this.#answer = answer
+    const isBelow = wanted.offset < BigInt(log.startOffset)
+    this.#isBelowStart = isBelow && wanted.format === readFormats.batches
     this.#offset = Math.max(Number(wanted.offset), log.startOffset)
     this.#record.partition = wanted.partition
+    this.#isOfBatches = wanted.format === readFormats.batches
+    this.#saysSkipped = saysSkipped(wanted.format)
     answer.begin(wanted.format, wanted.maxBytes)
     // What is below the start is above no end: the number is exact.
-    if (wanted.offset < BigInt(log.startOffset) && !wanted.isFromStart) this.#skip(Number(wanted.offset))
+    if (isBelow && !wanted.isFromStart) this.#skip(Number(wanted.offset))
   }
 
   get handle(): number {
@@ -67,19 +78,20 @@ export class ReadTask {
   }
 
   get recordCount(): number {
-    return this.#count
+    return this.#recordCount
   }
 
-  /** Key, value and header bytes of the records. */
+  /** Key, value and header bytes of the records; of whole batches, all of their bytes. */
   get payloadBytes(): number {
-    return this.#sizeBytes - RECORD_OVERHEAD_BYTES * this.#count
+    return this.#isOfBatches ? this.#sizeBytes : this.#sizeBytes - RECORD_OVERHEAD_BYTES * this.#count
   }
 
   /** Reads up to about `budgetBytes`. After done the answer stands finished in the writer. */
   step(budgetBytes: number): StepOutcome {
+    if (this.#isBelowStart) return this.#finish()
     // Between two turns retention may drop what was next; an answer that has records ends before such a gap.
     if (this.#offset < this.#log.startOffset) {
-      if (this.#count > 0) return this.#finish()
+      if (this.#count > 0 || this.#isOfBatches) return this.#finish()
       const from = this.#offset
       this.#offset = this.#log.startOffset
       if (!this.wanted.isFromStart) this.#skip(from)
@@ -94,12 +106,25 @@ export class ReadTask {
         return this.#finish()
       }
       left -= this.#reader.end - this.#reader.start
-      const isFull = !this.#takeBatch()
+      const isFull = this.#isOfBatches ? !this.#takeWhole() : !this.#takeBatch()
       // A batch whose records cannot be decoded is passed over like a damaged one, and said so.
       if (this.#cursor.status !== batchStatus.ok) return this.#damaged()
       if (isFull) return this.#finish()
     }
     return stepOutcomes.more
+  }
+
+  /** Takes the batch as it is. @returns false when a limit is reached. */
+  #takeWhole(): boolean {
+    const { view, bytes, start, end } = this.#reader
+    const isOver = this.#sizeBytes + end - start > this.wanted.maxBytes
+    if (this.#count > 0 && isOver) return false
+    this.#answer.addBatch(bytes, start, end)
+    this.#count++
+    this.#recordCount += view.recordCount
+    this.#sizeBytes += end - start
+    this.#offset = view.lastOffset + 1
+    return !isOver
   }
 
   /** @returns false when a limit is reached. */
@@ -120,6 +145,7 @@ export class ReadTask {
       if (this.#count > 0 && isOver) return false
       if (!this.#answer.add(record)) return false
       this.#count++
+      this.#recordCount++
       this.#sizeBytes += size
       this.#offset = record.offset + 1
     }
@@ -130,14 +156,14 @@ export class ReadTask {
   }
 
   /**
-   * A damaged range ends an answer that has records: the next read meets it first. There ES01, which has no place to say
-   * what was skipped, is refused; the others go on behind it, in another step: so there can be many.
+   * A damaged range ends an answer that has records: the next read meets it first. There ES01 and batches, which have no
+   * place to say what was skipped, are refused; the others go on behind it, in another step: so there can be many.
    */
   #damaged(): StepOutcome {
     if (this.#count > 0) return this.#finish()
     if (this.damagedFirst < 0) this.damagedFirst = this.#reader.firstOffset
     this.damagedLast = this.#reader.lastOffset
-    if (this.wanted.format === readFormats.es01) return stepOutcomes.damaged
+    if (!this.#saysSkipped) return stepOutcomes.damaged
     const from = this.#offset
     this.#offset = Math.max(from, this.damagedLast + 1)
     this.#skip(from)
@@ -146,11 +172,15 @@ export class ReadTask {
 
   /** Says that what lies between `from` and the present offset cannot be read. */
   #skip(from: number): void {
-    if (this.wanted.format !== readFormats.es01) this.#answer.skip(from, this.#offset)
+    if (this.#saysSkipped) this.#answer.skip(from, this.#offset)
   }
 
   #finish(): StepOutcome {
     const end = this.#log.highWatermark
+    if (this.#isOfBatches) {
+      this.#answer.finishBatches(this.#log.startOffset, end)
+      return stepOutcomes.done
+    }
     // Nothing at or behind the offset: a poller keeps its place, however far beyond the end it is (5.4).
     const next = this.#count === 0 && this.wanted.offset >= BigInt(end) ? this.wanted.offset : BigInt(this.#offset)
     this.#answer.finish(next, end)

@@ -118,7 +118,7 @@ export class PartitionDraft {
     this.#applyProducers(entry.producers, entry.receiveMs)
   }
 
-  /** As PartitionLog.recoverProducers does: what does not follow on begins anew. */
+  /** As PartitionProducers.recover does: what does not follow on begins anew. */
   #applyProducers(runs: readonly ProducerRun[], receiveMs: number): void {
     for (const { producerId, sequenceHigh, sequenceLow, count, baseOffset } of runs) {
       const high = sequenceHigh | 0

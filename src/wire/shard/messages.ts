@@ -16,6 +16,9 @@ import type { SettleFailure, SettleReport, SettleWish } from './settle.ts'
  *             12 u32 record count · 16 u32 bytes of records · 20 u64 producer number, 0 none · 28 records
  *   CHECK     the same with type=5 and, for records, runs of 16 bytes: partition u32 · count u32 · first sequence i64.
  *             Answered by CHECKED, or FAILED as the PRODUCE of such records would be; stages nothing
+ *   BATCH     0 u8 type=11 · 1 u8 flags (1: the time of append counts) · 2 u16 0 · 4 u32 request id · 8 u32 first handle
+ *             12 u32 partition · 16 u32 bytes of the batch · 20 u64 producer number, 0 none · 28 one RecordBatch v2, whose
+ *             header main has checked (wire/batch/client-batch.ts) and whose CRC nobody has
  *   OVERSIZED 0 u8 type=2 · 4 u32 request id · 8 u32 byte length; the message itself was posted before, as memory that
  *             moves with it, in the same order as the entries
  *
@@ -44,11 +47,14 @@ export const requestTypes = {
   offsets: 7,
   partitions: 8,
   watch: 9,
-  unwatch: 10
+  unwatch: 10,
+  batch: 11
 } as const
 export const PRODUCE_HEADER_BYTES = 28
 /** Flag of a PRODUCE. */
 export const PRODUCE_HAS_HEADERS = 1
+/** Flag of a BATCH. */
+export const BATCH_TAKES_APPEND_TIME = 1
 export const CHECK_RUN_BYTES = 16
 export const OVERSIZED_BYTES = 12
 export const READ_BYTES = 32
@@ -76,6 +82,8 @@ export const ALL_PARTITIONS = 0xffff_ffff
  *   PARTITIONS 8 u32 handle to ask from next, NO_HANDLE: these were the last · 12 entries, by handle: handle u32
  *              · segment count u32 · start u64 · end u64 · size u64 · segments that retention dropped u64 · their bytes
  *              u64                                                                                     (48 bytes each)
+ *   BATCHED    8 u64 base offset · 16 u64 start of the partition · 24 i64 time of append, −1: the records have their own
+ *              32 u8 1: a duplicate, and that is the offset of its original                             (33 bytes)
  *   AVAILABLE  nothing more: there is as much to read as a WATCH asked for, or an UNWATCH ended it
  */
 export const replyTypes = {
@@ -89,7 +97,8 @@ export const replyTypes = {
   producers: 8,
   offsets: 9,
   partitions: 10,
-  available: 11
+  available: 11,
+  batched: 12
 } as const
 export const REPLY_LAST = 1
 export const REPLY_HEADER_BYTES = 8
@@ -101,6 +110,7 @@ export const DESCRIBED_ENTRY_BYTES = 32
 export const PRODUCER_ENTRY_BYTES = 32
 export const OFFSETS_ENTRY_BYTES = 40
 export const PARTITIONS_ENTRY_BYTES = 48
+export const BATCHED_BYTES = 33
 /** Above any handle. */
 export const NO_HANDLE = 0xffff_ffff
 

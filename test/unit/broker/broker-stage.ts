@@ -6,7 +6,14 @@ import type { JobBound } from '../../../src/background/pool.ts'
 import type { ValidateRecordsResult, ValidateRecordsValue } from '../../../src/background/record-validation.ts'
 import { ScannedRecords } from '../../../src/background/scanned-records.ts'
 import { LocalBroker } from '../../../src/broker/broker.ts'
-import type { AppendCaller, Engine, EngineAppend, EngineRead, EngineReadCaller } from '../../../src/broker/engine.ts'
+import type {
+  AppendCaller,
+  Engine,
+  EngineAppend,
+  EngineBatch,
+  EngineRead,
+  EngineReadCaller
+} from '../../../src/broker/engine.ts'
 import { IdempotentProduce } from '../../../src/broker/idempotent-produce.ts'
 import { ProducerCommands } from '../../../src/broker/producer-commands.ts'
 import { Traffic } from '../../../src/broker/traffic.ts'
@@ -16,6 +23,7 @@ import { Catalog } from '../../../src/control/catalog.ts'
 import { ChangeTurns } from '../../../src/control/change-turns.ts'
 import { ProducerTable } from '../../../src/control/producer-table.ts'
 import { Quotas } from '../../../src/control/quotas.ts'
+import type { BatchCaller } from '../../../src/model/batches.ts'
 import { BrokerError } from '../../../src/model/errors.ts'
 import type { KeyUseCases } from '../../../src/model/keys.ts'
 import { anonymous, type Principal } from '../../../src/model/principal.ts'
@@ -76,6 +84,7 @@ export class BrokerStage {
   /** What the engine was given and has not answered. */
   readonly appends: { append: EngineAppend; caller: AppendCaller }[] = []
   readonly reads: { read: EngineRead; caller: EngineReadCaller }[] = []
+  readonly batches: { batch: EngineBatch; caller: BatchCaller }[] = []
   /** Records that another thread has, to be matched with a schema. */
   readonly validations: Validation[] = []
   /** What the registry has. */
@@ -244,9 +253,15 @@ export class BrokerStage {
       return submitOutcomes.taken
     }
     return {
+      ...idleEngine,
       hasOneOwner: () => true,
       append,
       appendChecked: (given, caller) => void append(given, caller),
+      appendBatch: (batch, caller) => {
+        if (this.isFull) return submitOutcomes.full
+        this.batches.push({ batch, caller })
+        return submitOutcomes.taken
+      },
       read: (read, caller) => {
         if (this.isFull) return submitOutcomes.full
         this.reads.push({ read, caller })
@@ -258,8 +273,7 @@ export class BrokerStage {
       whenRoom: callback => void this.roomWaiters.push(callback),
       publishSoon: () => undefined,
       turn: () => undefined,
-      onDelivered: hook => void this.#deliveryHooks.push(hook),
-      ...idleEngine
+      onDelivered: hook => void this.#deliveryHooks.push(hook)
     }
   }
 }

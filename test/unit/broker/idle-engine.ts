@@ -1,8 +1,10 @@
 /** What an engine answers that has nothing and does nothing: the part that stages of the broker share. */
+import { submitOutcomes } from '../../../src/model/requests.ts'
 import type { Engine } from '../../../src/broker/engine.ts'
 import { unreplicated } from '../../../src/model/replication.ts'
 
 export const idleEngine = {
+  appendBatch: () => submitOutcomes.full,
   problems: () => [],
   troubles: () => [],
   progress: () => null,

@@ -197,8 +197,8 @@ describe('a log with producers', () => {
       [from(3, [5], [7]), 'SEQUENCE_GAP']
     ] as const)
       assert.throws(() => gather(log, [bad]), refusal(code))
-    assert.equal(log.encoder.recordCount, 0)
-    assert.equal(partitionOf(log, 1, 0).producer(3), null)
+    assert.equal(log.encoder.records.count, 0)
+    assert.equal(partitionOf(log, 1, 0).producers.of(3), null)
     assert.deepEqual(append(log, from(1, [1], [1, 1])), [1, 1])
   })
 
@@ -207,13 +207,13 @@ describe('a log with producers', () => {
     append(log, from(1, [0]), from(2, [0]), from(3, [0]))
     log.table.forgetProducers([1])
     assert.deepEqual(
-      [1, 2, 3].map(number => partitionOf(log, 1, 0).producer(number)?.next),
+      [1, 2, 3].map(number => partitionOf(log, 1, 0).producers.of(number)?.next),
       [undefined, 1, 1]
     )
     const again = start(disk.killProcess())
     again.log.table.keepProducers(number => number === 3)
     assert.deepEqual(
-      [1, 2, 3].map(number => partitionOf(again.log, 1, 0).producer(number)?.next),
+      [1, 2, 3].map(number => partitionOf(again.log, 1, 0).producers.of(number)?.next),
       [undefined, undefined, 1]
     )
   })

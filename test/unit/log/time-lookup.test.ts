@@ -42,9 +42,9 @@ function check(log: ShardLog, dice: Dice): void {
       const message = `partition ${number} at ${timestampMs}; ${replayLine(dice.seed, file)}`
       const expected = oracle(log, partition, timestampMs)
       assert.deepEqual(find(log, partition, timestampMs), expected, message)
-      partition.hasOrderedTimes = false
+      partition.noteGivenTimes(Infinity)
       assert.deepEqual(find(log, partition, timestampMs), expected, `batch by batch: ${message}`)
-      partition.hasOrderedTimes = true
+      partition.noteGivenTimes(0)
     }
   }
 }

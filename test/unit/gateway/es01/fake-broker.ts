@@ -25,6 +25,7 @@ import type { TopicConfig, TopicDescription } from '../../../../src/model/topic.
 import { encodeConsumed } from '../../../support/es01-consumed.ts'
 import { FakeKeys } from '../fake-keys.ts'
 import { FakeWatches } from '../fake-watches.ts'
+import { noBatches } from '../../../support/no-batches.ts'
 import { noGroups } from '../../../support/no-groups.ts'
 import { noSchemas } from '../../../support/no-schemas.ts'
 
@@ -56,6 +57,7 @@ export class FakeBroker implements Broker {
   readonly keys = new FakeKeys()
   readonly watches = new FakeWatches()
   readonly groups = noGroups
+  readonly batches = noBatches
   readonly schemas = noSchemas
   readonly partitionCounts = new Map<string, number>([['t', 4]])
   readonly logs = new Map<string, StoredRecord[]>()

@@ -29,6 +29,7 @@ import type { PartitionOffsets, TopicConfig, TopicConfigPatch, TopicDescription 
 import { FakeKeys } from '../fake-keys.ts'
 import { FakeWatches } from '../fake-watches.ts'
 import { readAnswer, type StoredRecord } from './fake-answers.ts'
+import { noBatches } from '../../../support/no-batches.ts'
 import { noGroups } from '../../../support/no-groups.ts'
 import { noSchemas } from '../../../support/no-schemas.ts'
 
@@ -70,6 +71,7 @@ export class FakeBroker implements Broker {
   readonly keys = new FakeKeys()
   readonly watches = new FakeWatches()
   readonly groups = noGroups
+  readonly batches = noBatches
   /** Set to have schemas. */
   schemas: SchemaUseCases = noSchemas
   readonly producers: ProducerDescription[] = []

@@ -45,7 +45,7 @@ class Fixture {
     first.close()
     this.log = openLog(disk, options)
     this.log.table.open(topic)
-    for (const partition of [0, 2]) partitionOf(this.log, 1, partition).hasOrderedTimes = false
+    for (const partition of [0, 2]) partitionOf(this.log, 1, partition).noteGivenTimes(Infinity)
     const monotonicMs = (): number => (this.#ms += 0.1)
     const coldWaits = new ColdWaits(this.#replies, { counters: new Float64Array(64), monotonicMs })
     this.queue = new OffsetQueue(this.log, this.#replies, { monotonicMs, coldWaits })

@@ -10,7 +10,7 @@ import { ShardStage } from '../../../support/shard-stage.ts'
 const HANDLE = 1
 
 describe('a read that begins with damage', () => {
-  it('is refused over ES01, where nothing can be said of it, and answered in every other format', t => {
+  it('is refused over ES01 and as whole batches, where nothing can be said of it, and answered in every other format', t => {
     const disk = new SimulatedDisk()
     const shard = new ShardStage(t, disk, () => 0)
     const batches = [0, 1, 2].map(baseOffset => {
@@ -28,7 +28,7 @@ describe('a read that begins with damage', () => {
       formats
     )
     for (const answer of answers) {
-      if (answer.id === readFormats.es01) {
+      if (answer.id === readFormats.es01 || answer.id === readFormats.batches) {
         assert.deepEqual(answer, { kind: 'failed', id: answer.id, code: 'DATA_DAMAGED', written: 'no' })
       } else {
         assert.ok(answer.kind === 'read' && answer.bytes === answer.totalBytes, JSON.stringify(answer))
