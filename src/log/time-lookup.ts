@@ -10,10 +10,11 @@
  *             answered was checked (R2). A segment's receive times are no bound: clients may give later times.
  *   slots     halving, while all times there are the broker's own (PartitionLog.hasOrderedTimes); else batch by batch.
  *
- * Damage is passed over: the answer is the first record that can be read. A compressed batch cannot be walked here: the
+ * Damage is passed over: the answer is the first record that can be read. Of a compressed batch that cannot be inflated the
  * answer is its first offset, at most a batch too early, with the greatest timestamp in it.
  */
-import { RecordCursor, batchStatus, timestampOf } from '../wire/batch/view.ts'
+import { BatchRecords } from '../wire/batch/records.ts'
+import { batchStatus, timestampOf } from '../wire/batch/view.ts'
 import { LogReader, readOutcomes, type ReadWindow } from './log-reader.ts'
 import type { PartitionLog } from './partition-log.ts'
 import { firstBehind } from './settled-cursor.ts'
@@ -29,7 +30,7 @@ export class TimeLookup {
   readonly #window: ReadWindow
   readonly #log: PartitionLog
   readonly #timestampMs: number
-  readonly #cursor = new RecordCursor()
+  readonly #records = new BatchRecords()
   /** Every record below it is too early, or cannot be read. */
   #offset = 0
   /** Reads batches one after another; null: the next one is somewhere else. */
@@ -56,7 +57,7 @@ export class TimeLookup {
 
   /**
    * One piece of work. @returns true when the search is over. @throws DiskError
-   * @cost at most one piece of 256 KiB (or one batch, if larger) is read and checked, or the entries of one extent:
+   * @cost at most one piece of 256 KiB (or one batch, if larger) is read and checked, and one batch inflated, or the entries of one extent:
    * 8 KiB for each MiB of it, the first time; they are kept, and the greatest timestamp for longer.
    */
   step(): boolean {
@@ -138,8 +139,8 @@ export class TimeLookup {
 
   /** Looks at the records of the batch that the reader stands on. @returns true if one is late enough. */
   #walk({ bytes, view }: LogReader): boolean {
-    const cursor = this.#cursor
-    cursor.open(bytes, view)
+    const { cursor } = this.#records
+    this.#records.open(bytes, view)
     while (cursor.next()) {
       const offset = view.baseOffset + cursor.offsetDelta
       const timestampMs = timestampOf(view, cursor)

@@ -18,6 +18,8 @@ export interface BatchParts {
   /** Default: the greatest of the records. With isLogAppendTime it counts for all of them. */
   readonly maxTimestampMs?: number
   readonly isGzip?: boolean
+  /** It says that it is gzip, and is not. */
+  readonly isUndecodable?: boolean
   readonly isLogAppendTime?: boolean
   readonly isControl?: boolean
   /** Kafka producer and first sequence. */
@@ -67,7 +69,7 @@ export function batchOf(parts: BatchParts): Buffer {
   bytes.writeInt32BE(bytes.length - 12, 8)
   bytes.writeInt32BE(parts.leaderEpoch ?? 0, 12)
   bytes.writeInt8(2, 16)
-  const codec = parts.isGzip === true ? 1 : 0
+  const codec = parts.isGzip === true || parts.isUndecodable === true ? 1 : 0
   const control = parts.isControl === true ? 0x30 : 0
   bytes.writeInt16BE(codec + (parts.isLogAppendTime === true ? 8 : 0) + control, 21)
   bytes.writeInt32BE(lastDeltaOf(parts), 23)

@@ -6,7 +6,8 @@ import { RECORD_OVERHEAD_BYTES } from '../../src/model/limits.ts'
 import { readFormats, type ReadFormat } from '../../src/model/requests.ts'
 import { readOutcomes, type LogReader } from '../../src/log/log-reader.ts'
 import type { PartitionLog } from '../../src/log/partition-log.ts'
-import { RecordCursor, batchStatus, timestampOf } from '../../src/wire/batch/view.ts'
+import { BatchRecords } from '../../src/wire/batch/records.ts'
+import { batchStatus, timestampOf } from '../../src/wire/batch/view.ts'
 import { AnsweredRecord } from './answer-buffer.ts'
 import { saysSkipped, type AnswerWriter } from './answers.ts'
 
@@ -30,7 +31,7 @@ export class ReadTask {
   readonly #log: PartitionLog
   readonly #reader: LogReader
   readonly #answer: AnswerWriter
-  readonly #cursor = new RecordCursor()
+  readonly #records = new BatchRecords()
   readonly #record = new AnsweredRecord()
   /** First offset still wanted. */
   #offset: number
@@ -86,7 +87,7 @@ export class ReadTask {
     return this.#isOfBatches ? this.#sizeBytes : this.#sizeBytes - RECORD_OVERHEAD_BYTES * this.#count
   }
 
-  /** Reads up to about `budgetBytes`. After done the answer stands finished in the writer. */
+  /** Reads up to about `budgetBytes`, what is inflated included. After done the answer stands finished in the writer. */
   step(budgetBytes: number): StepOutcome {
     if (this.#isBelowStart) return this.#finish()
     // Between two turns retention may drop what was next; an answer that has records ends before such a gap.
@@ -108,7 +109,8 @@ export class ReadTask {
       left -= this.#reader.end - this.#reader.start
       const isFull = this.#isOfBatches ? !this.#takeWhole() : !this.#takeBatch()
       // A batch whose records cannot be decoded is passed over like a damaged one, and said so.
-      if (this.#cursor.status !== batchStatus.ok) return this.#damaged()
+      if (this.#records.cursor.status !== batchStatus.ok) return this.#damaged()
+      left -= this.#records.inflatedBytes
       if (isFull) return this.#finish()
     }
     return stepOutcomes.more
@@ -129,10 +131,10 @@ export class ReadTask {
 
   /** @returns false when a limit is reached. */
   #takeBatch(): boolean {
-    const { view, bytes } = this.#reader
-    const cursor = this.#cursor
+    const { view } = this.#reader
     const record = this.#record
-    cursor.open(bytes, view)
+    this.#records.open(this.#reader.bytes, view)
+    const { cursor, bytes } = this.#records
     while (cursor.next()) {
       record.offset = view.baseOffset + cursor.offsetDelta
       if (record.offset < this.#offset) continue

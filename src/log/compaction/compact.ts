@@ -13,11 +13,19 @@
  * A batch that loses all its records goes, its producer fields too: whoever needs them keeps them elsewhere (W5).
  */
 import { assert } from '../../base/assert.ts'
+import { limits } from '../../model/limits.ts'
 import { BatchReader } from './batch-reader.ts'
 import { markRecords } from './mark-records.ts'
 import { SegmentWalk } from './marking.ts'
 import type { Marking } from './marking.ts'
-import type { CompactionOutput, CompactionRequest, CompactionResult, CompactionRun, SourceSegment } from './pass.ts'
+import type {
+  CompactionOutput,
+  CompactionRequest,
+  CompactionResult,
+  CompactionRun,
+  SourceBatch,
+  SourceSegment
+} from './pass.ts'
 import { planSegments } from './plan-segments.ts'
 import type { SegmentPlan, ThinnedSegment } from './plan-segments.ts'
 import { ReadMeter } from './read-meter.ts'
@@ -33,12 +41,11 @@ export function* compactSegments(request: CompactionRequest, output: CompactionO
   checkOrder(request.segments)
   const meter = new ReadMeter()
   const marking = yield* markRecords(request, meter)
-  if (marking.dropped.count === 0) {
-    const plans = request.segments.map((segment, index) => leftAlone(segment, index))
-    return resultOf(request, marking, meter, { plans, bytesWritten: 0 })
-  }
+  if (marking.dropped.count === 0) return unchanged(request, marking, meter)
   const pass = new Compaction(request, marking, meter)
   const plans = planSegments(yield* pass.measure(), request.segmentBytes)
+  // What is compressed anew may come to more than it was.
+  if (plans.some(({ bytes }) => bytes > limits.segmentBytesHard)) return unchanged(request, marking, meter)
   for (const plan of plans) {
     if (!plan.isUnchanged) yield* pass.write(plan, output)
   }
@@ -52,6 +59,12 @@ function checkOrder(segments: readonly SourceSegment[]): void {
     assert(isInOrder, 'segments to compact are given by offset, and do not overlap')
     nextOffset = segment.nextOffset
   }
+}
+
+function unchanged(request: CompactionRequest, marking: Marking, meter: ReadMeter): CompactionResult {
+  const plans = request.segments.map((segment, index) => leftAlone(segment, index))
+  const result = resultOf(request, marking, meter, { plans, bytesWritten: 0 })
+  return { ...result, changed: false, recordsDropped: 0, tombstonesDropped: 0 }
 }
 
 function leftAlone(segment: SourceSegment, index: number): SegmentPlan {
@@ -119,12 +132,19 @@ class Compaction {
     let keptBytes = 0
     for (const batch of segment.batches()) {
       const hasDrops = walk.stepToDrops(batch)
-      if (hasDrops) keptBytes += thinnedBytes(this.#reader, this.#marking.dropped, walk.firstRecord)
+      if (hasDrops) keptBytes += this.#thinnedBytes(batch, walk.firstRecord)
       else keptBytes += batch.end - batch.start
       if (this.#meter.add(batch.end - batch.start)) yield
     }
     walk.end()
     return keptBytes
+  }
+
+  /** How many bytes compressed records come to is known only when they are. */
+  #thinnedBytes(batch: SourceBatch, firstRecord: number): number {
+    const { dropped } = this.#marking
+    if (this.#reader.isCompressed) return this.#thinner.thin(batch, this.#reader, dropped, firstRecord)
+    return thinnedBytes(this.#reader, dropped, firstRecord)
   }
 
   /** Writes one segment of the output. */

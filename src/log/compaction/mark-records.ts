@@ -89,7 +89,7 @@ class RecordMarker {
         if (this.#isReadable(source, batch)) {
           this.#reader.open(source)
           const next = record + this.#reader.view.recordCount
-          const stop = next > start.record ? this.#mapBatch(source, segment, record, start.record) : -1
+          const stop = next > start.record ? this.#mapBatch(segment, record, start.record) : -1
           if (stop >= 0) return { segment: index, record: stop }
           record = next
         } else {
@@ -118,12 +118,13 @@ class RecordMarker {
   }
 
   /** Maps the open batch, whose first record is `first`, from `start` on. @returns the record that found no room, or −1. */
-  #mapBatch(source: SourceBatch, segment: SourceSegment, first: number, start: number): number {
+  #mapBatch(segment: SourceSegment, first: number, start: number): number {
     const { dropped } = this.marking
-    const { cursor } = this.#reader
+    this.#reader.readRecords()
+    const { cursor, bytes } = this.#reader
     for (let record = first; cursor.next(); record++) {
       if (record < start || cursor.keyLength < 0) continue
-      const before = this.#map.put(source.bytes, cursor.keyStart, cursor.keyStart + cursor.keyLength, record)
+      const before = this.#map.put(bytes, cursor.keyStart, cursor.keyStart + cursor.keyLength, record)
       if (before === KEY_MAP_FULL) return record
       if (before >= 0) dropped.add(before)
       const isTombstone = cursor.valueLength < 0 && record < this.#tombstonesEnd
@@ -157,7 +158,7 @@ class RecordMarker {
       const walk = new SegmentWalk(this.marking, index, this.#reader)
       for (const source of this.#segment(index).batches()) {
         const isDue = this.#meter.add(source.end - source.start)
-        if (walk.step(source)) this.#lookUpBatch(source, walk.firstRecord, end)
+        if (walk.step(source)) this.#lookUpBatch(walk.firstRecord, end)
         if (walk.nextRecord >= end) return
         if (isDue) yield
       }
@@ -165,12 +166,13 @@ class RecordMarker {
     }
   }
 
-  #lookUpBatch(source: SourceBatch, first: number, end: number): void {
+  #lookUpBatch(first: number, end: number): void {
     const { dropped } = this.marking
-    const { cursor } = this.#reader
+    this.#reader.readRecords()
+    const { cursor, bytes } = this.#reader
     for (let record = first; record < end && cursor.next(); record++) {
       if (cursor.keyLength < 0 || dropped.has(record)) continue
-      if (this.#map.has(source.bytes, cursor.keyStart, cursor.keyStart + cursor.keyLength)) dropped.add(record)
+      if (this.#map.has(bytes, cursor.keyStart, cursor.keyStart + cursor.keyLength)) dropped.add(record)
     }
   }
 }

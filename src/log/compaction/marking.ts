@@ -56,7 +56,7 @@ export class SegmentWalk {
   /**
    * Goes on to the segment's next batch.
    *
-   * @returns false if it is opaque; otherwise the reader is open at its first record, which is `firstRecord`.
+   * @returns false if it is opaque; otherwise the reader has it open, and its first record is `firstRecord`.
    */
   step(batch: SourceBatch): boolean {
     this.firstRecord = this.nextRecord

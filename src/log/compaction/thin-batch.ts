@@ -1,7 +1,8 @@
 /**
  * Writes a batch again without the records it loses, the way Kafka does it: base offset, last offset delta, leader epoch,
  * attributes, producer fields and base timestamp stay, so every record that stays keeps its bytes, its offset and its
- * timestamp, and readers step over the whole range. Length, count, greatest timestamp and CRC are made anew. Any thread.
+ * timestamp, and readers step over the whole range. Length, count, greatest timestamp and CRC are made anew. What was
+ * compressed is so again, or segments could grow beyond what positions can tell. Any thread.
  */
 import { copyBytes } from '../../base/copy.ts'
 import { crc32c } from '../../base/crc32c.ts'
@@ -10,25 +11,29 @@ import {
   BATCH_HEADER_BYTES,
   BATCH_LENGTH_AT,
   BATCH_LENGTH_BASE,
+  CODEC_MASK,
   CRC_AT,
   LOG_APPEND_TIME_BIT,
   MAX_TIMESTAMP_AT,
   RECORD_COUNT_AT
 } from '../../wire/batch/layout.ts'
-import { write64, writeU32 } from '../../wire/primitives/u64.ts'
+import type { BatchView } from '../../wire/batch/view.ts'
+import { deflate, deflateCodec } from '../../wire/compression/deflate.ts'
+import { write64, writeU16, writeU32 } from '../../wire/primitives/u64.ts'
 import type { BatchReader } from './batch-reader.ts'
 import type { Marks } from './marks.ts'
 import type { SourceBatch } from './pass.ts'
 
 /**
- * Bytes that the batch opened by `reader` has without the records in `dropped`; 0 if none is left.
+ * Bytes that the batch opened by `reader`, which is not compressed, has without the records in `dropped`; 0 if none is left.
  *
  * @param firstRecord ordinal of its first record.
  */
 export function thinnedBytes(reader: BatchReader, dropped: Marks, firstRecord: number): number {
-  const { view, cursor } = reader
+  const { cursor } = reader
+  reader.readRecords()
   let bytes = BATCH_HEADER_BYTES
-  let recordStart = view.recordsStart
+  let recordStart = reader.recordsStart
   for (let record = firstRecord; cursor.next(); record++) {
     // The headers are the last part of a record.
     if (!dropped.has(record)) bytes += cursor.headersEnd - recordStart
@@ -46,20 +51,21 @@ export class BatchThinner {
    *
    * @param firstRecord ordinal of its first record.
    * @returns its bytes, or 0: no record is left.
-   * @cost one copy of the records that stay, and their CRC.
+   * @cost one copy of the records that stay, and their CRC; of a compressed batch, to compress them.
    */
   thin(source: SourceBatch, reader: BatchReader, dropped: Marks, firstRecord: number): number {
-    const { view, cursor } = reader
-    this.#reserve(view.end - view.start)
+    reader.readRecords()
+    const { view, cursor, bytes: records } = reader
+    this.#reserve(BATCH_HEADER_BYTES + records.length - reader.recordsStart)
     let end = copyBytes(source.bytes, view.start, view.recordsStart, this.bytes, 0)
-    let recordStart = view.recordsStart
-    // Records that stay and lie together are copied at once: source.bytes[runStart, recordStart).
+    let recordStart = reader.recordsStart
+    // Records that stay and lie together are copied at once: records[runStart, recordStart).
     let runStart = recordStart
     let recordCount = 0
     let timestampDeltaMax = -Infinity
     for (let record = firstRecord; cursor.next(); record++) {
       if (dropped.has(record)) {
-        end = copyBytes(source.bytes, runStart, recordStart, this.bytes, end)
+        end = copyBytes(records, runStart, recordStart, this.bytes, end)
         runStart = cursor.headersEnd
       } else {
         recordCount++
@@ -68,13 +74,25 @@ export class BatchThinner {
       recordStart = cursor.headersEnd
     }
     if (recordCount === 0) return 0
-    end = copyBytes(source.bytes, runStart, recordStart, this.bytes, end)
+    end = copyBytes(records, runStart, recordStart, this.bytes, end)
+    if (reader.isCompressed) end = this.#compress(view, end)
     this.#seal(reader, end, recordCount, timestampDeltaMax)
     return end
   }
 
   #reserve(bytes: number): void {
     if (bytes > this.bytes.length) this.bytes = Buffer.alloc(Math.max(bytes, this.bytes.length * 2))
+  }
+
+  /** Compresses the records behind the header. @returns where they end now. */
+  #compress({ attributes }: BatchView, end: number): number {
+    const codec = deflateCodec(attributes & CODEC_MASK)
+    const packed = deflate(codec, this.bytes.subarray(BATCH_HEADER_BYTES, end))
+    const header = Buffer.from(this.bytes.subarray(0, BATCH_HEADER_BYTES))
+    this.#reserve(BATCH_HEADER_BYTES + packed.length)
+    writeU16(header, ATTRIBUTES_AT, (attributes & ~CODEC_MASK) | codec)
+    copyBytes(header, 0, BATCH_HEADER_BYTES, this.bytes, 0)
+    return copyBytes(packed, 0, packed.length, this.bytes, BATCH_HEADER_BYTES)
   }
 
   #seal({ view }: BatchReader, end: number, recordCount: number, timestampDeltaMax: number): void {

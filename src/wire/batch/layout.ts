@@ -70,7 +70,8 @@ assert(BATCH_LENGTH_AT + 4 === BATCH_LENGTH_BASE, 'the batch length counts what 
  *   badCrc        the checksum does not match
  *   badHeader     a base offset beyond 2^53 − 1, or a negative count or last offset delta
  *   compressed    the records are compressed: they can be stored, not walked
- *   badRecord     a record runs over its end, or its parts do not add up, or bytes remain after the last record
+ *   badRecord     a record runs over its end, or its parts do not add up, or its offset is not behind the one before and in
+ *                 the batch, or bytes remain after the last record
  *   numberRange   a timestamp beyond ±(2^53 − 1) ms
  */
 export const batchStatus = {

@@ -161,6 +161,10 @@ export class RecordCursor {
   #at = 0
   #end = 0
   #remaining = 0
+  #baseTimestampMs = 0
+  /** What the offset delta of the next record must lie between. */
+  #deltaMin = 0
+  #deltaMax = 0
   readonly #reader = new VarintReader()
 
   constructor() {
@@ -169,11 +173,24 @@ export class RecordCursor {
 
   /** Begins at the first record of the batch that `view` has opened on the same bytes; it must have said ok. */
   open(bytes: Uint8Array, view: BatchView): void {
-    this.#bytes = bytes
-    this.#at = view.recordsStart
-    this.#end = view.end
-    this.#remaining = view.recordCount
+    this.#begin(bytes, view.recordsStart, view.end, view)
     this.status = (view.attributes & CODEC_MASK) === 0 ? batchStatus.ok : batchStatus.compressed
+  }
+
+  /** The same for the records of a compressed batch. @param records all of them, inflated, and nothing else. */
+  openInflated(records: Uint8Array, view: BatchView): void {
+    this.#begin(records, 0, records.length, view)
+    this.status = batchStatus.ok
+  }
+
+  #begin(bytes: Uint8Array, start: number, end: number, view: BatchView): void {
+    this.#bytes = bytes
+    this.#at = start
+    this.#end = end
+    this.#remaining = view.recordCount
+    this.#baseTimestampMs = view.baseTimestampMs
+    this.#deltaMin = 0
+    this.#deltaMax = view.lastOffsetDelta
   }
 
   /** @returns true: the fields describe one more record. False: no more, or damage; `status` says which. */
@@ -212,8 +229,13 @@ export class RecordCursor {
     this.valueStart = at
     if (this.valueLength > 0) at += this.valueLength
     this.#at = recordEnd
-    if (this.offsetDelta < 0 || !this.#checkHeaders(at, recordEnd)) return batchStatus.badRecord
-    return Number.isNaN(this.timestampDeltaMs) ? batchStatus.numberRange : batchStatus.ok
+    if (!this.#checkHeaders(at, recordEnd)) return batchStatus.badRecord
+    if (this.offsetDelta < this.#deltaMin || this.offsetDelta > this.#deltaMax) return batchStatus.badRecord
+    this.#deltaMin = this.offsetDelta + 1
+    // NaN, too, where the delta alone is beyond exact numbers.
+    return Number.isSafeInteger(this.#baseTimestampMs + this.timestampDeltaMs)
+      ? batchStatus.ok
+      : batchStatus.numberRange
   }
 
   /** Reads a length, −1 for null, of bytes that must lie before `end`. @returns the position after it, or −1. */

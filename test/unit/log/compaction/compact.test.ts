@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { gzipSync, zstdCompressSync } from 'node:zlib'
 import { compactSegments } from '../../../../src/log/compaction/compact.ts'
 import type { SourceBatch, SourceSegment } from '../../../../src/log/compaction/pass.ts'
 import {
@@ -95,10 +96,57 @@ describe('what compaction keeps', () => {
   })
 })
 
+describe('a compressed batch', () => {
+  const records = ['a', 'b', 'c'].map((key, offset) => ({ offset, timestampMs: 1000 + offset, key, value: 'v' }))
+  const gzipped = batchBytes({ baseOffset: 0, lastOffset: 2, records, attributes: 1, compress: gzipSync })
+  const source = sourceOfBytes({ baseOffset: 0, nextOffset: 3, firstReceiveMs: 1, receiveMsMax: 1 }, [gzipped])
+
+  it('keeps its bytes if all of its records stay, and hides older ones', () => {
+    const older = sourceOf(segmentOf(0, 1, ['a=0', 'd=0']))
+    const late = records.map(record => ({ ...record, offset: record.offset + 10 }))
+    const bytes = batchBytes({ baseOffset: 10, lastOffset: 12, records: late, attributes: 1, compress: gzipSync })
+    const newer = sourceOfBytes({ baseOffset: 10, nextOffset: 13, firstReceiveMs: 1, receiveMsMax: 1 }, [bytes])
+    const { result, segments } = compact(requestOf([older, newer]))
+    assert.deepEqual([result.opaqueBatches, result.recordsRead, result.recordsDropped], [0, 5, 1])
+    assert.deepEqual(segments.flatMap(readSegment).at(-1)?.bytes, bytes)
+  })
+
+  it('is compressed again if it loses some, with all that it said of the others', () => {
+    const recompressed = [
+      [1, gzipSync, 1, gzipSync],
+      [4, zstdCompressSync, 4, zstdCompressSync],
+      // A raw block of one literal: what it is compressed with again every client reads.
+      [
+        2,
+        (bytes: Buffer) => Buffer.concat([Buffer.from([bytes.length, 60 << 2, bytes.length - 1]), bytes]),
+        1,
+        gzipSync
+      ]
+    ] as const
+    for (const [attributes, compress, attributesAfter, compressAfter] of recompressed) {
+      const bytes = batchBytes({ baseOffset: 0, lastOffset: 2, records, attributes, compress })
+      const first = sourceOfBytes({ baseOffset: 0, nextOffset: 3, firstReceiveMs: 1, receiveMsMax: 1 }, [bytes])
+      const { result, segments } = compact(requestOf([first, sourceOf(segmentOf(3, 2, ['b=1']))]))
+      assert.deepEqual([result.opaqueBatches, result.recordsDropped], [0, 1])
+      const rest = { records: records.filter(({ key }) => key !== 'b'), compress: compressAfter }
+      const wanted = batchBytes({ baseOffset: 0, lastOffset: 2, attributes: attributesAfter, ...rest })
+      assert.deepEqual(segments.flatMap(readSegment)[0]?.bytes, wanted)
+    }
+  })
+
+  it('goes if it loses all', () => {
+    const { segments } = compact(requestOf([source, sourceOf(segmentOf(3, 2, ['a=1', 'b=1', 'c=1']))]))
+    assert.deepEqual(
+      segments.flatMap(readSegment).map(({ header }) => Number(header.readBigInt64BE(0))),
+      [3, 4, 5]
+    )
+  })
+})
+
 describe('batches that are not looked into', () => {
   const records = [{ offset: 0, timestampMs: 1, key: 'a', value: '1' }]
   const opaque: readonly (readonly [string, Partial<PlainBatch>])[] = [
-    ['a compressed one', { attributes: 2 }],
+    ['one that says it is compressed, and is not', { attributes: 2 }],
     ['a damaged one', { isBroken: true }],
     ['one of a transaction', { attributes: 0x10 }],
     ['a control batch', { attributes: 0x30 }]

@@ -35,6 +35,8 @@ export interface PlainBatch {
   leaderEpoch?: number
   /** Damage inside the records, under a right CRC. */
   isBroken?: boolean
+  /** Applied to the records; the attributes are to name the codec. */
+  compress?: (records: Buffer) => Buffer
 }
 
 export interface PlainSegment {
@@ -57,7 +59,8 @@ export function batchBytes(plain: PlainBatch): Buffer {
       headers: headers ?? []
     })
   )
-  const bytes = Buffer.concat([Buffer.alloc(61), ...records])
+  const body = Buffer.concat(records)
+  const bytes = Buffer.concat([Buffer.alloc(61), plain.compress?.(body) ?? body])
   bytes.writeBigInt64BE(BigInt(plain.baseOffset), 0)
   bytes.writeInt32BE(bytes.length - 12, 8)
   bytes.writeInt32BE(plain.leaderEpoch ?? 0, 12)

@@ -260,6 +260,8 @@ describe('the answer of a read', () => {
 
   it('takes no record that would make it longer than asked, after the first', () => {
     for (const [name, format] of Object.entries(readFormats)) {
+      // Of whole batches, which the reader counts.
+      if (format === readFormats.batches) continue
       for (const skips of format === readFormats.es01 ? [false] : [false, true]) {
         for (const maxBytes of [1, 500, 2000, 9000]) {
           const { count, length } = filled(format, maxBytes, skips)

@@ -3,9 +3,20 @@ import assert from 'node:assert/strict'
 import { describe, it, type TestContext } from 'node:test'
 import { FaultPlan } from '../../../../src/disk/fault-plan.ts'
 import { SimulatedDisk } from '../../../../src/disk/simulated-disk.ts'
-import { readFormats } from '../../../../src/model/requests.ts'
+import { limits } from '../../../../src/model/limits.ts'
+import { readFormats, type ReadFormat } from '../../../../src/model/requests.ts'
 import { STORED_BATCHES_AT, storedBatchesHead } from '../../../../src/wire/batch/stored-batches.ts'
-import { clientBatch, placed, splitBatches, withCrc, type ClientBatch } from '../../../support/client-batches.ts'
+import {
+  clientBatch,
+  codecs,
+  gzip,
+  placed,
+  splitBatches,
+  withCrc,
+  type ClientBatch
+} from '../../../support/client-batches.ts'
+import { goldenBatch, goldenCodecs } from '../../../support/golden-batches.ts'
+import type { ReadAnswer } from '../../../support/http-api.ts'
 import { partitionOf } from '../../../support/log-harness.ts'
 import { ShardStage, type StageAnswer } from '../../../support/shard-stage.ts'
 
@@ -41,16 +52,17 @@ class BatchStage {
   }
 
   read(offset: number, maxBytes = 1_000_000): { head: ReturnType<typeof storedBatchesHead>; batches: Buffer[] } {
-    const id = this.#id++
-    this.shard.read(id, TOPIC, maxBytes, offset, readFormats.batches)
-    while (this.shard.reads.run(() => undefined));
-    const answers = this.shard.answers()
-    assert.deepEqual(
-      answers.map(answer => answer.kind),
-      ['read']
-    )
-    const bytes = this.shard.contents.get(id) ?? Buffer.alloc(0)
+    const bytes = this.answer(offset, maxBytes, readFormats.batches)
     return { head: storedBatchesHead(bytes, 0), batches: splitBatches(bytes.subarray(STORED_BATCHES_AT)) }
+  }
+
+  /** The whole answer of a read. */
+  answer(offset: number, maxBytes: number, format: ReadFormat): Buffer {
+    const id = this.#id++
+    this.shard.read(id, TOPIC, maxBytes, offset, format)
+    while (this.shard.reads.run(() => undefined));
+    assert.ok(this.shard.answers().every(({ kind }) => kind === 'read'))
+    return this.shard.contents.get(id) ?? Buffer.alloc(0)
   }
 
   produce(values: readonly string[]): void {
@@ -153,6 +165,68 @@ describe('a batch that a client encoded', () => {
     )
     assert.equal(log.activeSegment().bytes, one.length + three.length)
     assert.deepEqual(stage.read(0).batches.length, 3)
+  })
+})
+
+describe('the records of batches that clients encoded', () => {
+  const consume = (stage: BatchStage, offset: number, maxBytes = 1_000_000): ReadAnswer =>
+    JSON.parse(String(stage.answer(offset, maxBytes, readFormats.jsonUtf8))) as ReadAnswer
+
+  it('are the same over HTTP whatever codec the client took, with keys, headers and times', t => {
+    const stage = new BatchStage(t)
+    const answers = stage.append(goldenCodecs.map(goldenBatch))
+    assert.equal(answers.filter(({ kind }) => kind === 'batched').length, goldenCodecs.length)
+    const { records, skipped } = consume(stage, 0)
+    assert.equal(skipped, undefined)
+    assert.equal(records.length, 60 * goldenCodecs.length)
+    const plain = records.slice(0, 60)
+    const { timestamp_ms: first, headers, key } = plain[0] ?? {}
+    assert.deepEqual([first, key], [1_700_000_000_000, null])
+    assert.deepEqual(headers, [
+      ['trace', 't0'],
+      ['none', null]
+    ])
+    assert.deepEqual(plain[13]?.value, '')
+    goldenCodecs.forEach((codec, i) => {
+      const same = records.slice(60 * i, 60 * (i + 1)).map(record => ({ ...record, offset: record.offset - 60 * i }))
+      assert.deepEqual(same, plain, codec)
+    })
+    // From the middle of a batch, and as large as is asked for.
+    const short = consume(stage, 130, 3000)
+    assert.deepEqual(short.records, records.slice(130, 130 + short.records.length))
+    assert.equal(short.next_offset, 130 + short.records.length)
+  })
+
+  it('are passed over where nobody can decode them, and stay for those who take whole batches', t => {
+    const stage = new BatchStage(t)
+    const garbage = clientBatch({ body: Buffer.from('no records, but a checksum that is right'), count: 3 })
+    const noGzip = clientBatch({ body: Buffer.alloc(50, 7), codec: codecs.gzip, count: 4 })
+    const elsewhere = clientBatch({ records: [{ value: 'v' }, { value: 'w', offsetDelta: 7 }] })
+    const twice = clientBatch({ records: [{ value: 'v' }, { value: 'w', offsetDelta: 0 }] })
+    const late = clientBatch({
+      records: [{ value: 'v', timestampDelta: 5 }],
+      baseTimestamp: Number.MAX_SAFE_INTEGER - 1,
+      maxTimestamp: 0
+    })
+    stage.append([garbage, noGzip, elsewhere, twice, late, one])
+    assert.deepEqual(consume(stage, 0).skipped, { requested: 0, earliest: 7, latest: 13 })
+    const offsets: number[] = []
+    for (let offset = 7; offset < 13;) {
+      const { records, next_offset: next } = consume(stage, offset)
+      offsets.push(...records.map(record => record.offset))
+      assert.ok(next > offset)
+      offset = next
+    }
+    assert.deepEqual(offsets, [7, 9, 12])
+    assert.equal(stage.read(0).batches.length, 6)
+  })
+
+  it('beyond the limit of what is inflated are passed over too', t => {
+    const stage = new BatchStage(t)
+    const body = Buffer.alloc(limits.inflatedBatchBytesMax + 1)
+    stage.append([clientBatch({ body, ...gzip, count: 1 }), one])
+    const { records, skipped } = consume(stage, 0)
+    assert.deepEqual([records.map(({ offset }) => offset), skipped?.earliest], [[1], 1])
   })
 })
 

@@ -213,7 +213,7 @@ describe('a read whose records are gone', () => {
 
   it('in a batch that cannot be decoded does the same, and says so to the operator once', () => {
     const log = logOf(
-      [segmentOf(0, [batch(0, 1, [0, 1]), { ...batch(2, 8, [2, 8]), isGzip: true }, batch(9, 9, [9])])],
+      [segmentOf(0, [batch(0, 1, [0, 1]), { ...batch(2, 8, [2, 8]), isUndecodable: true }, batch(9, 9, [9])])],
       10
     )
     assert.deepEqual(consume(log), { offsets: [0, 1], next: 2, end: 10 })
