@@ -56,6 +56,8 @@ export interface RunningServer {
   readonly shardSet: ShardSet
   readonly es01: Es01Gateway | null
   readonly traffic: Traffic
+  /** For tests: the use cases that no listener offers so far. */
+  readonly broker: LocalBroker
   /** null: without TLS. */
   readonly tls: Certificates | null
   /**
@@ -134,6 +136,7 @@ async function build(settings: Settings, logger: Logger, undo: Undo[]): Promise<
     shardSet: shards,
     es01,
     traffic,
+    broker,
     tls: certificates,
     reload: next => reload(next, http, certificates),
     describeState: () => dumpState({ ...listening, shards, broker }),

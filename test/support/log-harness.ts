@@ -5,13 +5,16 @@
 import { BrokerError } from '../../src/model/errors.ts'
 import type { Clock } from '../../src/base/clock.ts'
 import type { Disk } from '../../src/disk/disk.ts'
+import { judgeBatch } from '../../src/log/batch-sequences.ts'
 import { readOutcomes, type LogReader } from '../../src/log/log-reader.ts'
 import type { PartitionLog } from '../../src/log/partition-log.ts'
 import { RequestSequences } from '../../src/log/request-sequences.ts'
 import { ShardLog, type ShardLogOptions } from '../../src/log/shard-log.ts'
 import type { RingRecords } from '../../src/log/ring-records.ts'
 import { RESULT_BYTES } from '../../src/model/requests.ts'
-import { RecordCursor, batchStatus } from '../../src/wire/batch/view.ts'
+import { BatchRecords } from '../../src/wire/batch/records.ts'
+import { batchStatus, type RecordCursor } from '../../src/wire/batch/view.ts'
+import { clientBatch, type ClientBatch } from './client-batches.ts'
 import { diceOf } from './log-random.ts'
 
 /** Names and values, in order. */
@@ -26,6 +29,8 @@ export interface TestRecord {
   readonly sequence?: bigint
   /** Absent: none. */
   readonly headers?: TestHeaders
+  /** Of a batch: ms after its base timestamp. */
+  readonly timestampDelta?: number
 }
 
 /** One produce request: all records go to partitions of one topic. */
@@ -34,6 +39,8 @@ export interface TestRequest {
   readonly records: readonly TestRecord[]
   /** Number of the producer whose sequences they have; absent: none. */
   readonly producer?: number
+  /** They come as one batch that a client encoded, all for one partition: what its header says beside them. */
+  readonly batch?: Omit<ClientBatch, 'records'>
 }
 
 /** A clock that stands until it is moved; may be moved back. */
@@ -127,9 +134,11 @@ export function ringRecords(records: readonly TestRecord[]): RingRecords {
 
 /** Gathers requests as one group; those of a producer are checked first, as a shard does. @throws BrokerError SEQUENCE_GAP, SEQUENCE_TOO_LOW @returns for each request the index of its first record. */
 export function gather(log: ShardLog, requests: readonly TestRequest[]): number[] {
-  return requests.map(({ firstHandle, records, producer }) => {
+  return requests.map(request => {
+    const { firstHandle, records, producer } = request
     const topic = log.table.topic(firstHandle)
     if (topic === undefined) throw new RangeError(`no topic with first handle ${firstHandle} is open`)
+    if (request.batch !== undefined) return gatherBatch(log, request)
     const ring = ringRecords(records)
     if (producer === undefined) return log.encoder.gather(topic, ring)
     const sequences = new RequestSequences()
@@ -139,7 +148,22 @@ export function gather(log: ShardLog, requests: readonly TestRequest[]): number[
   })
 }
 
-/** The results of all gathered records, in order of arrival. */
+/** Gathers a batch, judged first as a shard does it. @throws BrokerError BATCH_OUT_OF_ORDER @returns its index. */
+function gatherBatch(log: ShardLog, { firstHandle, records, batch = {}, producer }: TestRequest): number {
+  const partition = records[0]?.partition ?? 0
+  const bytes = clientBatch({ ...batch, records, ...(producer !== undefined && { producerId: producer }) })
+  const partitionLog = partitionOf(log, firstHandle, partition)
+  const count = records.length
+  const given = { source: bytes, at: 0, bytes: bytes.length, partition, recordCount: count, takesAppendTime: false }
+  if (producer === undefined) return log.encoder.gatherBatch(partitionLog, given, null)
+  const { epoch = 0, sequence = 0 } = batch
+  const verdict = judgeBatch(partitionLog.producers.of(producer), { producer, epoch, sequence, count })
+  if (verdict.kind === 'duplicate') return log.encoder.gatherDuplicateBatch(partition, verdict.baseOffset)
+  if (verdict.kind !== 'next') throw new BrokerError('BATCH_OUT_OF_ORDER', { got: verdict.kind })
+  return log.encoder.gatherBatch(partitionLog, given, verdict.sequences)
+}
+
+/** The results of all gathered records, in order of arrival; of a batch, one. */
 export function gatheredResults(log: ShardLog): { offset: number; isDuplicate: boolean }[] {
   const count = log.encoder.records.count
   const results = Buffer.alloc(count * RESULT_BYTES)
@@ -206,10 +230,11 @@ export function readBack(log: ShardLog, partitionLog: PartitionLog, offset = 0):
 
 /** The records of the batch that the reader stands on, from `offset` on. */
 export function recordsOfBatch(reader: LogReader, offset: number): ReadRecord[] {
-  const { view, bytes } = reader
-  const cursor = new RecordCursor()
+  const { view } = reader
+  const opened = new BatchRecords()
   const records: ReadRecord[] = []
-  cursor.open(bytes, view)
+  opened.open(reader.bytes, view)
+  const { cursor, bytes } = opened
   while (cursor.next()) {
     const recordOffset = view.baseOffset + cursor.offsetDelta
     if (recordOffset < offset) continue

@@ -22,6 +22,7 @@ export interface LifeCounts extends Partial<SettlerCounts> {
   cutGroups: number
   copiedGroups: number
   duplicates: number
+  batches: number
   endsInSettle: number
   droppedTopics: number
 }
@@ -38,6 +39,7 @@ export function noCounts(): LifeCounts {
     cutGroups: 0,
     copiedGroups: 0,
     duplicates: 0,
+    batches: 0,
     endsInSettle: 0,
     droppedTopics: 0
   }

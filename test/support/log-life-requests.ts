@@ -4,6 +4,7 @@
 import { hash } from 'node:crypto'
 import type { PartitionLog } from '../../src/log/partition-log.ts'
 import type { ShardLog } from '../../src/log/shard-log.ts'
+import { gzip } from './client-batches.ts'
 import { gatheredResults, partitionOf, type TestRecord, type TestRequest } from './log-harness.ts'
 import type { ToldRecord } from './log-history.ts'
 import { LifeProducers } from './log-producers.ts'
@@ -19,6 +20,8 @@ export interface LifeTopic {
 
 export class LifeRequests {
   readonly producers: LifeProducers
+  /** Batches that were sent as a client encodes them. */
+  batches = 0
   readonly #dice: Dice
   #nextId = 1
 
@@ -37,6 +40,7 @@ export class LifeRequests {
         this.#drawRecord(this.#dice.below(topic.partitionCount), i === 0 ? largest : Math.min(largest, 300))
       )
       const { firstHandle } = topic
+      if (this.#dice.chance(0.3)) return this.#drawBatch(log, topic, records, request === 0)
       // One request of a producer in a group: what the next is to send follows from what is staged.
       if (request > 0 || this.#dice.chance(0.5)) return { firstHandle, records }
       const producer = this.producers.draw()
@@ -44,6 +48,22 @@ export class LifeRequests {
       const numbered = this.producers.number(producer, records, logOf, ({ key, value }) => contentOf(key, value))
       return { firstHandle, producer, records: numbered }
     })
+  }
+
+  /** The same records as one batch for one partition. */
+  #drawBatch(log: ShardLog, topic: LifeTopic, drawn: readonly TestRecord[], mayHaveProducer: boolean): TestRequest {
+    this.batches++
+    const { firstHandle } = topic
+    const partition = this.#dice.below(topic.partitionCount)
+    const records = drawn.map(record => ({ ...record, partition }))
+    const times = { baseTimestamp: 1_700_000_000_000 + this.#dice.below(1_000_000) }
+    const batch = this.#dice.chance(0.3) ? { ...times, ...gzip } : times
+    if (!mayHaveProducer || this.#dice.chance(0.4)) return { firstHandle, records, batch }
+    const producer = this.producers.drawOfBatches()
+    const partitionLog = partitionOf(log, firstHandle, partition)
+    const contents = records.map(({ key, value }) => contentOf(key, value))
+    const { sequence, count } = this.producers.numberBatch(producer, contents, partitionLog)
+    return { firstHandle, producer, records: records.slice(0, count), batch: { ...batch, sequence } }
   }
 
   /** Key or value begins with a number that no other record has. */
@@ -59,14 +79,16 @@ export class LifeRequests {
 /** What the callers of gathered requests will be told. Duplicates are told nothing new. */
 export function toldRecords(log: ShardLog, requests: readonly TestRequest[]): ToldRecord[] {
   const results = gatheredResults(log)
-  return requests
-    .flatMap(({ firstHandle, records }) => records.map(record => ({ handle: firstHandle + record.partition, record })))
-    .map(({ handle, record }, i) => ({
-      handle,
-      offset: results[i]?.offset ?? -1,
-      content: contentOf(record.key, record.value)
-    }))
-    .filter((_, i) => results[i]?.isDuplicate === false)
+  let at = 0
+  return requests.flatMap(({ firstHandle, records, batch }) => {
+    const base = batch === undefined ? null : results[at++]
+    return records.flatMap(({ partition, key, value }, i) => {
+      const result = base ?? results[at++]
+      if (result === undefined || result.isDuplicate) return []
+      const offset = base === null ? result.offset : result.offset + i
+      return [{ handle: firstHandle + partition, offset, content: contentOf(key, value) }]
+    })
+  })
 }
 
 /** What a record is known by: no two of a life are the same. */

@@ -103,6 +103,7 @@ class Life {
     this.counts.ackedRecords = this.#history.ackedRecords
     this.counts.ackedMoves = this.#history.ackedMoves
     this.counts.duplicates = this.#requests.producers.duplicates
+    this.counts.batches = this.#requests.batches
   }
 
   /** What ends a process ends this one: then the next one starts. */

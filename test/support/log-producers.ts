@@ -4,11 +4,14 @@
  */
 import assert from 'node:assert/strict'
 import type { PartitionLog } from '../../src/log/partition-log.ts'
+import { kafkaSequenceOf } from '../../src/wire/batch/sequences.ts'
 import type { Dice } from './log-random.ts'
 import type { TestRecord } from './log-harness.ts'
 
 const WINDOW = 128n
 const NUMBERS = [1, 2, 3, 2 ** 40]
+/** Of those that speak Kafka's protocol. */
+const BATCH_NUMBERS = [11, 12, 2 ** 41]
 
 interface Sent {
   readonly producer: number
@@ -26,6 +29,29 @@ export class LifeProducers {
 
   draw(): number {
     return this.#dice.pick(NUMBERS)
+  }
+
+  drawOfBatches(): number {
+    return this.#dice.pick(BATCH_NUMBERS)
+  }
+
+  /** Numbers a batch: the next one, or one that was accepted before. @returns how many of the records are in it. */
+  numberBatch(
+    producer: number,
+    contents: readonly string[],
+    { producers }: PartitionLog
+  ): { sequence: number; count: number } {
+    const known = producers.of(producer)
+    if (known !== null && known.next > 0 && this.#dice.chance(0.3)) {
+      const back = 1 + this.#dice.below(Math.min(known.next, Number(WINDOW)))
+      const count = Math.min(contents.length, back)
+      this.duplicates += count
+      return { sequence: kafkaSequenceOf(known.sequenceAt(known.next - back)), count }
+    }
+    const first = this.#dice.pick([0, 7, 2 ** 31 - 3])
+    const sequence = known === null ? BigInt(first) - 2n ** 63n : known.sequenceAt(known.next)
+    contents.forEach((content, i) => this.#sentByContent.set(content, { producer, sequence: sequence + BigInt(i) }))
+    return { sequence: kafkaSequenceOf(sequence), count: contents.length }
   }
 
   /**
