@@ -228,19 +228,9 @@ function consecutive(dice: Dice): SampleSegment[] {
   return segments
 }
 
-/** The oracle of settled samples. In a compressed batch only its first offset and its greatest timestamp are known. */
+/** The oracle of settled samples. */
 function inSegments(segments: readonly SampleSegment[], startOffset: number, timestampMs: number): TimedOffset | null {
-  for (const { log, batches } of segments) {
-    for (const batch of batches) {
-      if (batch.lastOffset < startOffset) continue
-      const isCompressed = (log.readInt16BE(batch.position + 21) & 7) !== 0
-      const greatestMs = Number(log.readBigInt64BE(batch.position + 35))
-      if (isCompressed && greatestMs >= timestampMs)
-        return { offset: Math.max(startOffset, batch.baseOffset), timestampMs: greatestMs }
-      if (isCompressed) continue
-      const record = batch.records.find(({ offset, timestampMs: ms }) => offset >= startOffset && ms >= timestampMs)
-      if (record !== undefined) return { offset: record.offset, timestampMs: record.timestampMs }
-    }
-  }
-  return null
+  const records = segments.flatMap(({ batches }) => batches.flatMap(batch => batch.records))
+  const record = records.find(({ offset, timestampMs: ms }) => offset >= startOffset && ms >= timestampMs)
+  return record === undefined ? null : { offset: record.offset, timestampMs: record.timestampMs }
 }
