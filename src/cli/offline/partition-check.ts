@@ -4,14 +4,16 @@
  * holds. Pure.
  */
 import { entryKinds, type DirectoryEntry } from '../../log/group-format.ts'
+import type { Manifest } from '../../log/manifest.ts'
 import { CODEC_MASK } from '../../wire/batch/layout.ts'
 import { BatchView, RecordCursor, batchStatus } from '../../wire/batch/view.ts'
 import type { ByteRange } from './findings.ts'
+import type { PartitionName } from './partition-names.ts'
 import { batchesIn, runRange, showStatus } from './run-batches.ts'
 
 /** What is known of a partition so far. */
 export interface PartitionState {
-  /** Offset that the next run must begin with. */
+  /** Offset that the next run must begin with; UNKNOWN: the first one may begin anywhere. */
   nextOffset: number
   leaderEpoch: number
 }
@@ -34,6 +36,15 @@ export const UNKNOWN = -1
 export const storedView = new BatchView()
 const view = storedView
 const cursor = new RecordCursor()
+
+/**
+ * Whether the first run that is found of a partition which the manifest does not name may have any offset: what a deleted
+ * topic had in settled slots is gone, while later slots still tell of it. A start takes it so too (log/replay.ts).
+ * @param manifest null: it cannot be read, and it may have named any.
+ */
+export function mayBeginAnywhere({ isDeleted }: PartitionName, manifest: Manifest | null): boolean {
+  return manifest === null || (isDeleted && manifest.settledSequence > 0)
+}
 
 /** Brings the state to what the entry says. A run is looked at by the others. */
 export function applyEntry(state: PartitionState, entry: DirectoryEntry): void {

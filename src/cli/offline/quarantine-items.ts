@@ -4,11 +4,12 @@
  * what nobody has met yet is `verify`'s to find.
  */
 import { entryKinds, type DirectoryEntry } from '../../log/group-format.ts'
-import type { ManifestPartition } from '../../log/manifest.ts'
+import type { Manifest, ManifestPartition } from '../../log/manifest.ts'
 import type { DataDirectory, ShardJournal } from './data-directory.ts'
 import { Findings, type ByteRange, type OffsetRange } from './findings.ts'
 import { openSlot, walkGroups, type LostGroups, type OpenSlot } from './group-walk.ts'
 import { readShardDecisions, readShardManifest } from './manifest-reading.ts'
+import { mayBeginAnywhere } from './partition-check.ts'
 import { surveySlots, type SlotRange, type SurveyedSlot } from './slot-survey.ts'
 import { newestSlotOf } from './verification.ts'
 
@@ -60,7 +61,7 @@ export function findItems(directory: DataDirectory, journal: ShardJournal): Shar
   const settledSequence = manifest === null ? null : manifest.settledSequence
   const known = { newestSlot: newestSlotOf(directory, journal), settledSequence, decisions }
   const survey = surveySlots(directory.disk, journal, known, new Findings())
-  const finder = new ItemFinder(directory, journal)
+  const finder = new ItemFinder(directory, journal, manifest)
   for (const partition of manifest?.partitions.values() ?? []) finder.addPartition(partition)
   for (const name of survey.unreadable) finder.addFile(name)
   for (const range of survey.missing) finder.addMissing(range)
@@ -92,11 +93,13 @@ class ItemFinder {
   readonly items: QuarantineItem[] = []
   readonly #directory: DataDirectory
   readonly #journal: ShardJournal
+  readonly #manifest: Manifest | null
   readonly #nextOffsets = new Map<number, number>()
 
-  constructor(directory: DataDirectory, journal: ShardJournal) {
+  constructor(directory: DataDirectory, journal: ShardJournal, manifest: Manifest | null) {
     this.#directory = directory
     this.#journal = journal
+    this.#manifest = manifest
   }
 
   addPartition({ handle, nextOffset, damaged, directory }: ManifestPartition): void {
@@ -161,7 +164,7 @@ class ItemFinder {
   #addEntry(open: OpenSlot, entry: DirectoryEntry, base: number, isDamaged: boolean): void {
     const isQuarantined = entry.kind === entryKinds.quarantined
     if (entry.kind !== entryKinds.run && !isQuarantined) return
-    const next = this.#nextOffsets.get(entry.handle) ?? 0
+    const next = this.#nextOffsets.get(entry.handle) ?? this.#beginOf(entry)
     const file = open.slot.label
     if (entry.baseOffset > next) {
       const offsets = this.#offsets(entry.handle, next, entry.baseOffset)
@@ -178,6 +181,10 @@ class ItemFinder {
         ? 'a run that an earlier start quarantined'
         : 'a damaged run: the next start quarantines it'
     })
+  }
+
+  #beginOf({ handle, baseOffset }: DirectoryEntry): number {
+    return mayBeginAnywhere(this.#directory.names.nameOf(handle), this.#manifest) ? baseOffset : 0
   }
 
   #addLost({ slot }: OpenSlot, lost: LostGroups, isGivenUp: boolean): void {

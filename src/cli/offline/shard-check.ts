@@ -13,7 +13,15 @@ import type { Findings, OffsetRange } from './findings.ts'
 import { FooterCheck } from './footer-check.ts'
 import { groupFaults } from './group-faults.ts'
 import { openSlot, walkGroups, type LostGroups, type OpenSlot, type TornGroup } from './group-walk.ts'
-import { applyEntry, checkWholeRun, locateRunFaults, type PartitionState, type RunCount } from './partition-check.ts'
+import {
+  UNKNOWN,
+  applyEntry,
+  checkWholeRun,
+  locateRunFaults,
+  mayBeginAnywhere,
+  type PartitionState,
+  type RunCount
+} from './partition-check.ts'
 import type { SurveyedSlot } from './slot-survey.ts'
 
 /** Read at once. */
@@ -46,7 +54,7 @@ export interface ShardCheckParts {
 export class ShardCheck {
   readonly #parts: ShardCheckParts
   readonly #states = new Map<number, PartitionState>()
-  readonly #isBeginKnown: boolean
+  readonly #manifest: Manifest | null
   readonly #decisions: Decisions
   readonly #losses: LossWatch
 
@@ -55,7 +63,7 @@ export class ShardCheck {
     this.#parts = parts
     this.#decisions = decisions
     this.#losses = new LossWatch(decisions, manifest?.settledSequence ?? 0)
-    this.#isBeginKnown = manifest !== null
+    this.#manifest = manifest
     for (const { handle, nextOffset, epochs } of manifest?.partitions.values() ?? []) {
       this.#states.set(handle, { nextOffset, leaderEpoch: epochs.at(-1)?.epoch ?? 0 })
       this.#checkHandle(`${parts.journal.label}/manifest`, handle)
@@ -212,6 +220,10 @@ export class ShardCheck {
   /** A start stops at the first run that does not begin where the one before it ended. */
   #checkContinuity(open: OpenSlot, { entry, start }: EntryInGroup, state: PartitionState): void {
     const isExplained = this.#losses.explains(entry.handle, start + entry.position)
+    if (state.nextOffset === UNKNOWN) {
+      state.nextOffset = entry.baseOffset
+      state.leaderEpoch = entry.leaderEpoch
+    }
     if (entry.baseOffset === state.nextOffset) return
     const { findings, directory } = this.#parts
     const partition = directory.names.nameOf(entry.handle)
@@ -230,9 +242,8 @@ export class ShardCheck {
   #stateOf(open: OpenSlot, entry: DirectoryEntry): PartitionState {
     let state = this.#states.get(entry.handle)
     if (state === undefined) {
-      state = this.#isBeginKnown
-        ? { nextOffset: 0, leaderEpoch: 0 }
-        : { nextOffset: entry.baseOffset, leaderEpoch: entry.leaderEpoch }
+      const name = this.#parts.directory.names.nameOf(entry.handle)
+      state = { nextOffset: mayBeginAnywhere(name, this.#manifest) ? UNKNOWN : 0, leaderEpoch: 0 }
       this.#states.set(entry.handle, state)
       this.#checkHandle(open.slot.label, entry.handle)
     }
