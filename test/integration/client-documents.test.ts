@@ -33,9 +33,13 @@ async function run(t: TestContext, name: string, broker: { url: string; es01: { 
   return lines
 }
 
-test('the examples run as they stand', async t => {
+test('the examples run as they stand, also behind the first session of the README', async t => {
   const broker = await startBroker(t)
-  await new HttpApi(broker.url).createTopic('orders', 3)
+  const api = new HttpApi(broker.url)
+  await api.createTopic('orders', 2)
+  await api.produce('orders', [{ value: 'checkout' }])
+  const [, topic = '', partitions] = /^npx millrace topic create --name (\S+) --partitions (\d+)$/m.exec(text) ?? []
+  await api.createTopic(topic, Number(partitions))
   assert.deepEqual([...examples.keys()], ['produce', 'consume', 'group', 'errors'])
   assert.deepEqual(await run(t, 'produce', broker), ['1000'])
   assert.deepEqual(await run(t, 'consume', broker), ['1000'])
