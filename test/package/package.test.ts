@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { basename, dirname, join, normalize } from 'node:path'
 import { test, type TestContext } from 'node:test'
@@ -125,6 +125,15 @@ test('the package', { timeout: TIMEOUT_MS }, async t => {
     }
   })
   await t.test('ends with the process that was started, however that is ended', t => runToTheEnd(t, app))
+  await t.test('takes nothing away that a broker of the same checkout runs on, also if it cannot be made', async t => {
+    const built = (): string[] => readdirSync(join(packed.source, 'dist'), { recursive: true }).map(String).sort()
+    const before = built()
+    writeFileSync(join(packed.source, 'src', 'fault.ts'), 'export const fault: number = "none"\n')
+    const { code, stdout, stderr } = await runLine(t, `npm pack --pack-destination '${folder}'`, packed.source)
+    assert.notEqual(code, 0)
+    assert.match(stdout + stderr, /src\/fault\.ts/)
+    assert.deepEqual(built(), before)
+  })
 })
 
 async function runFirstSession(t: TestContext, app: string, serve: string): Promise<void> {
