@@ -1,5 +1,6 @@
 /** `millrace bench`: puts a running broker under load and says what it gave. This file reads the command line. */
 import type { Command } from 'commander'
+import { formatBytes } from '../base/amounts.ts'
 import type { ClientOptions } from '../client/binary/index.ts'
 import { parseAddress } from '../config/address.ts'
 import type { BenchOptions } from './bench-run.ts'
@@ -16,7 +17,7 @@ import {
   type BrokerAccess,
   type OptionTexts
 } from './common-options.ts'
-import { UsageError, type CliIo, type ExitCode } from './io.ts'
+import { print, UsageError, type CliIo, type ExitCode } from './io.ts'
 
 /** Where a broker's binary listener is in the examples; there is no default one. */
 const BINARY_PORT = 9001
@@ -24,6 +25,11 @@ const SECONDS_DEFAULT = 10
 const SECONDS_MAX = 3600
 /** The window of requests that a broker runs at once on a connection. */
 const IN_FLIGHT_MAX = 32
+const VALUE_BYTES_MAX = 2n ** 25n
+/** Of all requests that are under way at once: what this process has in memory. */
+const LOAD_BYTES_MAX = 2 ** 30
+/** What a record takes beside its value, about. */
+const RECORD_BYTES = 100
 
 /** Adds the command to the program. @param finish hears the exit code. */
 export function addBenchCommand(program: Command, io: CliIo, finish: (code: ExitCode) => void): void {
@@ -61,6 +67,12 @@ export function addBenchCommand(program: Command, io: CliIo, finish: (code: Exit
     const options = optionsOf(command)
     const wanted = readOptions(options, accessOf(options, io))
     const { runBench } = await import('./bench-run.ts')
+    if (wanted.binary !== null && textOf(options['binary']) === null) {
+      await print(
+        io.stderr,
+        `millrace: without --binary, ${wanted.binary.host}:${BINARY_PORT} is taken for the listener\n`
+      )
+    }
     finish(await runBench(wanted, openClient(options, io), io))
   })
 }
@@ -70,21 +82,36 @@ function readOptions(options: OptionTexts, access: BrokerAccess): BenchOptions {
     smallWholeOf(options[name], flag, { min: 1n, max: BigInt(max) })
   const records = whole('records', '--records', Number.MAX_SAFE_INTEGER)
   const seconds = whole('seconds', '--seconds', SECONDS_MAX) ?? (records === null ? SECONDS_DEFAULT : SECONDS_MAX)
+  const shape = {
+    valueBytes: Number(sizeOf(options['bytes'], '--bytes', { min: 0n, max: VALUE_BYTES_MAX })),
+    batchRecords: whole('batch', '--batch', 100_000) ?? 1,
+    connections: whole('connections', '--connections', 1000) ?? 1,
+    inFlight: whole('inFlight', '--in-flight', IN_FLIGHT_MAX) ?? 1
+  }
+  checkLoad(shape)
   return {
+    ...shape,
     binary: readBinary(options, access),
     topic: textOf(options['topic']),
     keepsTopic: options['keep'] === true,
     recordsMax: records ?? Number.POSITIVE_INFINITY,
     seconds,
-    valueBytes: Number(sizeOf(options['bytes'], '--bytes', { min: 0n, max: 2n ** 30n })),
-    batchRecords: whole('batch', '--batch', 100_000) ?? 1,
-    connections: whole('connections', '--connections', 1000) ?? 1,
-    inFlight: whole('inFlight', '--in-flight', IN_FLIGHT_MAX) ?? 1,
     partitions: whole('partitions', '--partitions', 10_000) ?? 1,
     keyed: options['keyed'] === true,
     consumes: options['consume'] === true,
     isJson: options['json'] === true
   }
+}
+
+/** @throws UsageError for more than a process should have in memory. */
+function checkLoad(shape: Pick<BenchOptions, 'valueBytes' | 'batchRecords' | 'connections' | 'inFlight'>): void {
+  const { valueBytes, batchRecords, connections, inFlight } = shape
+  const bytes = (valueBytes + RECORD_BYTES) * batchRecords * connections * inFlight
+  if (bytes <= LOAD_BYTES_MAX) return
+  const flags = '--bytes × --batch × --connections × --in-flight'
+  throw new UsageError(
+    `${flags} is ${formatBytes(bytes)} under way at once, above ${formatBytes(LOAD_BYTES_MAX)}: lower one`
+  )
 }
 
 /** A broker with a certificate has it on both listeners. */

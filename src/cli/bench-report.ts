@@ -21,6 +21,8 @@ export interface BenchReport {
   readonly host: Host
   readonly produce: LoadFigures
   readonly consume: LoadFigures | null
+  /** That were there to be read back; consume has as many unless it was ended early, or others deleted some. */
+  readonly recordsToRead: number | null
 }
 
 /** The figures for people. */
@@ -31,14 +33,15 @@ export function formatBench(report: BenchReport): string {
     `load        ${protocol}${report.asksGzip ? ' with gzip' : ''}: ${connections} connections × ${inFlight} in flight × ${batchRecords} × ${valueBytes} B, ${routing} partition(s)`,
     `client      ${host.cores} × ${host.cpu}, ${formatBytes(host.memoryBytes)}, kernel ${host.kernel}, node ${host.node}`,
     `durability  ${durability === 'synced' ? 'an acknowledgement follows the sync' : 'an acknowledgement may precede the sync'}`,
-    ...linesOf('produce', report.produce),
-    ...(report.consume === null ? [] : linesOf('consume', report.consume))
+    ...linesOf('produce', report.produce, report.produce.records),
+    ...(report.consume === null ? [] : linesOf('consume', report.consume, report.recordsToRead ?? 0))
   ]
   if (report.isInterrupted) lines.push('interrupted: the figures are of what was done until then')
   return `${lines.join('\n')}\n`
 }
 
-function linesOf(name: string, figures: LoadFigures): string[] {
+/** @param wanted records that there were to be. */
+function linesOf(name: string, figures: LoadFigures, wanted: number): string[] {
   const { records, bytes, seconds, recordsPerSecond, bytesPerSecond, requests, latency, errors, firstError } = figures
   const rate = `${formatCount(recordsPerSecond)} records/s, ${formatBytes(bytesPerSecond)}/s`
   const { p50Ms, p90Ms, p99Ms, maxMs } = latency
@@ -48,8 +51,9 @@ function linesOf(name: string, figures: LoadFigures): string[] {
     `p99 ${formatMs(p99Ms)}`,
     `max ${formatMs(maxMs)} ms`
   ]
+  const amount = records === wanted ? `${records}` : `${records} of ${wanted}`
   const lines = [
-    `${name}     ${rate} (${records} records, ${formatBytes(bytes)} in ${seconds.toFixed(2)} s)`,
+    `${name}     ${rate} (${amount} records, ${formatBytes(bytes)} in ${seconds.toFixed(2)} s)`,
     `latency     ${times.join(', ')} over ${requests} request(s)`
   ]
   if (errors > 0) lines.push(`errors      ${errors}; the first: ${firstError ?? ''}`)

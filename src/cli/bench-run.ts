@@ -12,7 +12,9 @@ import { describeHost } from '../client/load/host.ts'
 import { runConsume, runProduce, type LoadShape, type ReadSpan } from '../client/load/load.ts'
 import { LoadMeter, type LoadFigures } from '../client/load/meter.ts'
 import { checkEs01, es01Peer, httpPeer, type LoadPeer } from '../client/load/peer.ts'
+import { isPlainPeer } from '../client/tls.ts'
 import { formatBench, type BenchReport } from './bench-report.ts'
+import { listenForInterrupt } from './interrupt.ts'
 import { exitCodes, print, type CliIo, type ExitCode } from './io.ts'
 
 export interface BenchOptions {
@@ -36,14 +38,15 @@ export interface BenchOptions {
 /** Before a window by time: connections, code and caches are new. */
 const WARM_UP_MS = 500
 const PROGRESS_MS = 500
-/** The same key press, heard twice. */
-const ECHO_MS = 500
+/** At a terminal: the line of progress is written anew. */
+const CLEAR_LINE = '\r\x1b[K'
+/** Reading back ends after so many times the time of writing, and not before READ_SECONDS_MIN: a read can be the slower of the two. */
+const READ_TIME_FACTOR = 10
+const READ_SECONDS_MIN = 60
 
 /** @returns ok, or refused if a request failed. @throws HttpClientError */
 export async function runBench(options: BenchOptions, client: HttpClient, io: CliIo): Promise<ExitCode> {
-  const interrupt = new AbortController()
-  const hear = (): void => hearInterrupt(interrupt)
-  process.on('SIGINT', hear).on('SIGTERM', hear)
+  const interrupt = listenForInterrupt(io)
   try {
     const peers = await openPeers(options, client)
     if (typeof peers === 'string') {
@@ -51,9 +54,11 @@ export async function runBench(options: BenchOptions, client: HttpClient, io: Cl
       return exitCodes.unreachable
     }
     try {
-      const report = await withTopic(options, client, topic =>
-        measure({ options, client, peers, topic, io }, interrupt.signal)
-      )
+      const report = await withTopic(options, client, topic => {
+        const { signal } = interrupt
+        signal.addEventListener('abort', () => io.stderr.write(endingText(options, topic, io)), { once: true })
+        return measure({ options, client, peers, topic, io }, signal)
+      })
       await print(io.stdout, options.isJson ? `${JSON.stringify(report)}\n` : formatBench(report))
       const errors = report.produce.errors + (report.consume?.errors ?? 0)
       return errors === 0 ? exitCodes.ok : exitCodes.refused
@@ -61,18 +66,15 @@ export async function runBench(options: BenchOptions, client: HttpClient, io: Cl
       for (const peer of peers) peer.close()
     }
   } finally {
-    process.off('SIGINT', hear).off('SIGTERM', hear)
+    interrupt.forget()
   }
 }
 
-/**
- * The first one ends the load, and the topic is deleted. A later one ends the process; one at once is an echo of the same
- * key, which a terminal and a parent process both deliver.
- */
-function hearInterrupt(interrupt: AbortController): void {
-  const { signal } = interrupt
-  if (!signal.aborted) interrupt.abort(performance.now())
-  else if (performance.now() - Number(signal.reason) > ECHO_MS) process.exit(exitCodes.refused)
+/** At the first Ctrl-C. A second one ends the process as it would without us. */
+function endingText({ topic: named, keepsTopic }: BenchOptions, topic: BenchTopic, io: CliIo): string {
+  const isLeft = named === null && !keepsTopic
+  const start = io.stderr.isTTY === true ? CLEAR_LINE : ''
+  return `${start}millrace: ending; Ctrl-C again ends at once${isLeft ? `, and leaves the topic '${topic.name}'` : ''}\n`
 }
 
 /** @returns why there are none, in words. */
@@ -82,9 +84,18 @@ async function openPeers({ binary, connections }: BenchOptions, client: HttpClie
     await checkEs01(binary)
   } catch (error) {
     if (!(error instanceof Es01Error)) throw error
-    return `${error.message}. Name the binary listener with --binary, or measure over HTTP with --http`
+    return `${connectProblem(error, binary)}. Name the binary listener with --binary, or measure over HTTP with --http`
   }
   return Array.from({ length: connections }, () => es01Peer(binary))
+}
+
+/** node:tls tells of a side that speaks no TLS in words about its sources; a broker that wants TLS just closes. */
+function connectProblem({ kind, message }: Es01Error, { host, port, tls }: ClientOptions): string {
+  if (isPlainPeer(message)) {
+    return `what listens at ${host}:${port} does not speak TLS, and --broker is an https address`
+  }
+  const mayWantTls = tls === undefined && kind === 'connection' && message.includes('closed the connection')
+  return mayWantTls ? `${message}; if it wants TLS, write https:// in --broker` : message
 }
 
 interface BenchTopic {
@@ -142,20 +153,25 @@ async function measure(parts: BenchParts, signal: AbortSignal): Promise<BenchRep
     batchRecords,
     inFlight
   }
-  const starts = await endOffsets(client, topic.name)
   const meter = new LoadMeter()
   if (recordsMax === Number.POSITIVE_INFINITY) {
     await runProduce(peers, shape, { timeoutMs: WARM_UP_MS, recordsMax, signal }, meter)
-    meter.restart()
   }
+  // What is counted is what is read back: the records of the warm-up are neither.
+  const starts = await endOffsets(client, topic.name)
+  meter.restart()
   const bounds = { timeoutMs: seconds * 1000, recordsMax, signal }
   const produce = await watched(meter, 'written', io, () => runProduce(peers, shape, bounds, meter))
   let consume: LoadFigures | null = null
+  let recordsToRead: number | null = null
   if (options.consumes) {
     const ends = await endOffsets(client, topic.name)
     const spans: ReadSpan[] = ends.map((end, partition) => ({ partition, start: starts[partition] ?? 0, end }))
+    recordsToRead = spans.reduce((sum, { start, end }) => sum + end - start, 0)
     const readMeter = new LoadMeter()
-    consume = await watched(readMeter, 'read', io, () => runConsume(peers, shape, spans, bounds, readMeter))
+    const readSeconds = Math.max(READ_SECONDS_MIN, READ_TIME_FACTOR * produce.seconds)
+    const readBounds = { ...bounds, timeoutMs: readSeconds * 1000 }
+    consume = await watched(readMeter, 'read', io, () => runConsume(peers, shape, spans, readBounds, readMeter))
   }
   return {
     protocol: options.binary === null ? 'http' : 'es01',
@@ -166,7 +182,8 @@ async function measure(parts: BenchParts, signal: AbortSignal): Promise<BenchRep
     durability: await readDurability(client),
     host: describeHost(),
     produce,
-    consume
+    consume,
+    recordsToRead
   }
 }
 
@@ -201,11 +218,13 @@ async function showProgress(meter: LoadMeter, done: string, io: CliIo, signal: A
       const { seconds, records, bytesPerSecond, recordsPerSecond, errors } = meter.read()
       const failed = errors === 0 ? '' : `, ${errors} failed`
       const rate = `${formatCount(recordsPerSecond)} records/s, ${formatBytes(bytesPerSecond)}/s`
-      io.stderr.write(`\r\x1b[K${Math.round(seconds)} s: ${formatCount(records)} records ${done}, ${rate}${failed}`)
+      io.stderr.write(
+        `${CLEAR_LINE}${Math.round(seconds)} s: ${formatCount(records)} records ${done}, ${rate}${failed}`
+      )
     }
   } catch (error) {
     if (!signal.aborted) throw error
     // The loop is over; its line makes room for the figures.
-    io.stderr.write('\r\x1b[K')
+    io.stderr.write(CLEAR_LINE)
   }
 }

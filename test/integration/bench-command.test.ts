@@ -4,7 +4,9 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import type { BenchReport } from '../../src/cli/bench-report.ts'
+import { formatBench, type BenchReport } from '../../src/cli/bench-report.ts'
+import { describeHost } from '../../src/client/load/host.ts'
+import { LoadMeter } from '../../src/client/load/meter.ts'
 import { readBootstrapSecret } from '../support/access.ts'
 import { startBroker, type TestBroker } from '../support/broker.ts'
 import { makeCertificate, writeCertificate } from '../support/certificate.ts'
@@ -62,6 +64,60 @@ describe('millrace bench', () => {
       assert.deepEqual(await topicsOf(broker), [])
     })
   }
+
+  for (const protocol of ['es01', 'http'] as const) {
+    test(`reads back over ${protocol} all that it counted in its time, and nothing else`, async t => {
+      const broker = await startBroker(t)
+      const way = protocol === 'es01' ? ['--binary', binaryOf(broker)] : ['--http']
+      const words = ['bench', '--broker', broker.url, ...way, '--seconds', '1', '--batch', '300', '--consume']
+      const { code, stdout, stderr } = await run([...words, '--json'])
+      assert.equal(code, 0, stderr)
+      const { produce, consume, recordsToRead } = readReport(stdout)
+      assert.ok(produce.records > 0)
+      assert.deepEqual([consume?.records, recordsToRead], [produce.records, produce.records])
+    })
+  }
+
+  test('says how much it read where that is not all', () => {
+    const figures = new LoadMeter().read()
+    const report = {
+      protocol: 'es01',
+      asksGzip: false,
+      topic: 't',
+      partitions: 1,
+      valueBytes: 1,
+      keyed: false
+    } as const
+    const run = { batchRecords: 1, connections: 1, inFlight: 1, isInterrupted: true, durability: 'synced' } as const
+    const text = formatBench({
+      ...report,
+      ...run,
+      host: describeHost(),
+      produce: { ...figures, records: 7 },
+      consume: { ...figures, records: 3 },
+      recordsToRead: 7
+    })
+    assert.match(text, /^produce .*\(7 records, /m)
+    assert.match(text, /^consume .*\(3 of 7 records, /m)
+  })
+
+  test('says in one line that one side wants TLS and the other does not, and which listener it took', async t => {
+    const broker = await startBroker(t)
+    const plain = await startBroker(t)
+    const words = ['bench', '--records', '1', '--insecure']
+    const files = writeCertificate(temporaryDirectory(t), makeCertificate('bench'))
+    const secure = await startBroker(t, { flags: { '--tls-cert': files.cert, '--tls-key': files.key } })
+    const url = secure.url.replace('http:', 'https:')
+    const toPlain = await run([...words, '--broker', url, '--binary', binaryOf(plain)])
+    assert.match(
+      toPlain.stderr,
+      /^millrace: what listens at [\d.:]+ does not speak TLS, and --broker is an https address\. [^\n]+\n$/
+    )
+    const toSecure = await run([...words, '--broker', broker.url, '--binary', binaryOf(secure)])
+    assert.match(toSecure.stderr, /^millrace: [^\n]+; if it wants TLS, write https:\/\/ in --broker\. [^\n]+\n$/)
+    const guessed = await run([...words, '--broker', 'http://127.0.0.2:1'])
+    assert.match(guessed.stderr, /^millrace: without --binary, 127\.0\.0\.2:9001 is taken for the listener\n/)
+  })
 
   test('writes to a topic that is named, and leaves it with all that it counted', async t => {
     const broker = await startBroker(t, { flags: { '--flush-every-records': '100' } })
@@ -143,9 +199,11 @@ describe('millrace bench', () => {
   test('an interrupt ends it early, with its figures and without its topic', async t => {
     const broker = await startBroker(t)
     const words = ['bench', '--broker', broker.url, '--binary', binaryOf(broker), '--seconds', '600', '--json']
-    const child = spawn(process.execPath, [main, ...words], { stdio: ['ignore', 'pipe', 'inherit'] })
+    const child = spawn(process.execPath, [main, ...words], { stdio: ['ignore', 'pipe', 'pipe'] })
     t.after(() => child.kill('SIGKILL'))
     let stdout = ''
+    let stderr = ''
+    child.stderr.on('data', chunk => (stderr += String(chunk)))
     child.stdout.on('data', chunk => (stdout += String(chunk)))
     const ended = once(child, 'close')
     // A topic that has records says that the load runs.
@@ -155,6 +213,7 @@ describe('millrace bench', () => {
     child.kill('SIGINT')
     assert.deepEqual(await ended, [0, null])
     assert.equal(readReport(stdout).isInterrupted, true)
+    assert.equal(stderr, `millrace: ending; Ctrl-C again ends at once, and leaves the topic '${topic}'\n`)
     assert.deepEqual(await topicsOf(broker), [])
   })
 
@@ -164,7 +223,13 @@ describe('millrace bench', () => {
       [['--http', '--gzip'], /exclude each other/],
       [['--binary', 'nowhere'], /--binary 'nowhere' is not an address/],
       [['--connections', '0'], /--connections '0'/],
-      [['--bytes', 'much'], /--bytes 'much'/]
+      [['--bytes', 'much'], /--bytes 'much'/],
+      [['--bytes', '33MiB'], /--bytes '34603008' is not a whole number from 0 to 33554432/],
+      [
+        ['--bytes', '32MiB', '--batch', '2'],
+        /^millrace: --bytes × .* is 1\.0+ GiB under way at once, above 1\S* GiB: lower one$/m
+      ],
+      [['--bytes', '0', '--batch', '100000', '--connections', '1000', '--in-flight', '32'], /under way at once/]
     ] as const) {
       const { code, stderr } = await run(['bench', ...words])
       assert.equal(code, 2)
