@@ -1,9 +1,5 @@
-/**
- * `millrace consume`: reads a partition from a place, or from where a group is, over the HTTP API, until --max or the end
- * of the log; with --wait-ms it waits there for more.
- */
+/** `millrace consume`: reads the command line. What it does is in consume-run.ts. */
 import { Option, type Command } from 'commander'
-import type { Answer, ConsumeAnswer, HttpClient } from '../client/http/http-client.ts'
 import {
   addClientOptions,
   addExamples,
@@ -14,44 +10,28 @@ import {
   smallWholeOf,
   textOf,
   u32,
-  wholeOf,
   type OptionTexts
 } from './common-options.ts'
-import { formatPosition, formatSkipped } from './format.ts'
-import { print, type CliIo } from './io.ts'
-import { placeOf, placeQuery, placeWords, type Place } from './place.ts'
-import { encodingOption, formatRecord, wantedEncoding, type WantedEncoding } from './record-text.ts'
-
-/** Records asked for at once; the broker may give fewer, and the loop goes on. */
-const REQUEST_RECORDS_MAX = 1_000
+import { consume, type Reading } from './consume-run.ts'
+import { UsageError, type CliIo } from './io.ts'
+import { placeOf, placeWords } from './place.ts'
+import { encodingOption, timestampsOption, wantedEncoding } from './record-text.ts'
 
 /** The broker waits no longer for one read. */
 const WAIT_MS_MAX = 60_000n
-
-/** An answer, and how its fields are written. */
-type Body = ConsumeAnswer & { readonly encoding?: string }
-
-interface Reading {
-  readonly topic: string
-  readonly partition: number
-  /** The most records to read. */
-  readonly max: number
-  readonly waitMs: number
-  readonly encoding: WantedEncoding
-  readonly isJson: boolean
-}
 
 /** Adds the command to the program. */
 export function addConsumeCommand(program: Command, io: CliIo): void {
   const command = program
     .command('consume')
-    .description('read records of one partition')
+    .description('read records of a topic, a partition at a time')
     .option('--topic <topic>', 'the topic (required)')
-    .option('--partition <number>', 'the partition, from 0 (required)')
+    .option('--partition <number>', 'one partition, from 0; left out, all, one after the other')
     .addOption(optionWithDefault('--offset <place>', `first record to read: ${placeWords}`, '0'))
     .addOption(new Option('--group <group>', 'read from where this group is; commits nothing').conflicts('offset'))
     .addOption(optionWithDefault('--max <number>', 'most records to read', '100'))
     .addOption(optionWithDefault('--wait-ms <ms>', 'at the end of the log, wait so long for more', '0'))
+    .addOption(timestampsOption())
     .addOption(encodingOption())
     .addHelpText(
       'after',
@@ -59,7 +39,8 @@ export function addConsumeCommand(program: Command, io: CliIo): void {
         '--json prints the answers as they came: with --encoding base64 exactly, else with U+FFFD for what is no text.'
     )
   addExamples(addClientOptions(command), [
-    'millrace consume --topic orders --partition 0',
+    'millrace consume --topic orders',
+    'millrace consume --topic orders --partition 0 --timestamps',
     'millrace consume --topic orders --partition 0 --group analytics',
     'millrace consume --topic orders --partition 0 --offset 2026-01-31T08:30:00Z --max 10',
     'millrace consume --topic orders --partition 0 --offset latest --wait-ms 30000',
@@ -67,83 +48,31 @@ export function addConsumeCommand(program: Command, io: CliIo): void {
   ])
   command.action(async (_, command: Command) => {
     const options = optionsOf(command)
-    const group = textOf(options['group'])
     const reading = readingOf(options)
-    const offset = requiredText(options, 'offset', '--offset')
-    const place = group === null ? placeOf(offset, '--offset') : { group }
-    await consume(openClient(options, io, reading.waitMs), reading, place, io)
+    await consume(openClient(options, io, reading.waitMs), reading, io)
   })
 }
 
 /** @throws UsageError */
 function readingOf(options: OptionTexts): Reading {
-  return {
+  const group = textOf(options['group'])
+  const reading: Reading = {
     topic: requiredText(options, 'topic', '--topic'),
-    partition: Number(wholeOf(requiredText(options, 'partition', '--partition'), '--partition', u32)),
+    partition: smallWholeOf(options['partition'], '--partition', u32),
+    start: group === null ? placeOf(requiredText(options, 'offset', '--offset'), '--offset') : { group },
     max: smallWholeOf(options['max'], '--max', { min: 1n, max: BigInt(Number.MAX_SAFE_INTEGER) }) ?? 1,
     waitMs: smallWholeOf(options['waitMs'], '--wait-ms', { min: 0n, max: WAIT_MS_MAX }) ?? 0,
     encoding: wantedEncoding(options),
+    showsTime: options['timestamps'] === true,
     isJson: options['json'] === true
   }
-}
-
-/** What follows the first answer is read by offset: of a group too, since nothing is committed in between. */
-async function consume(
-  client: HttpClient,
-  reading: Reading,
-  start: Place | { readonly group: string },
-  io: CliIo
-): Promise<void> {
-  let place = start
-  let count = 0
-  for (;;) {
-    const { body, text } = await readOnce(client, reading, place, reading.max - count)
-    count += body.records.length
-    await print(io.stdout, reading.isJson ? `${text}\n` : linesOf(body, reading.encoding))
-    if (count >= reading.max || isAtEnd(body, place, reading.waitMs)) {
-      if (!reading.isJson) await print(io.stdout, `${formatPosition(body, count)}\n`)
-      return
-    }
-    place = { offset: body.next_offset }
+  const { partition, start, waitMs } = reading
+  if (partition === null && waitMs > 0) {
+    throw new UsageError("--wait-ms needs --partition: 'millrace tail' waits on all of a topic")
   }
-}
-
-function readOnce(
-  client: HttpClient,
-  { topic, partition, waitMs, encoding, isJson }: Reading,
-  place: Place | { readonly group: string },
-  leftCount: number
-): Promise<Answer<Body>> {
-  const isOfGroup = typeof place === 'object' && 'group' in place
-  // For people bytes come exactly, and are shown as text where they are text.
-  const asked = encoding ?? (isJson ? 'utf8' : 'base64')
-  const query = [
-    ...(isOfGroup ? [`topic=${encodeURIComponent(topic)}`] : []),
-    `partition=${partition}`,
-    ...(isOfGroup ? [] : [placeQuery(place)]),
-    `max_records=${Math.min(leftCount, REQUEST_RECORDS_MAX)}`,
-    ...(asked === 'utf8' ? [] : [`encoding=${asked}`]),
-    ...(waitMs === 0 ? [] : [`max_wait_ms=${waitMs}`])
-  ].join('&')
-  const path = isOfGroup ? `/groups/${encodeURIComponent(place.group)}` : `/topics/${encodeURIComponent(topic)}`
-  return client.call('GET', `${path}/consume?${query}`)
-}
-
-function linesOf(answer: Body, encoding: WantedEncoding): string {
-  const skipped = formatSkipped(answer)
-  const isBase64 = answer.encoding === 'base64'
-  const lines = answer.records.map(record => formatRecord(record, isBase64, encoding))
-  return (skipped === null ? lines : [skipped, ...lines]).map(line => `${line}\n`).join('')
-}
-
-/**
- * The end is the high watermark of the answer, or a next offset that does not move: then asking again cannot help. Who
- * waits is at the end when a whole wait has brought nothing.
- */
-function isAtEnd(answer: Body, asked: Place | { readonly group: string }, waitMs: number): boolean {
-  const isBehind = answer.next_offset < answer.high_watermark
-  if (typeof asked !== 'object' || !('offset' in asked))
-    return !isBehind && (waitMs === 0 || answer.records.length === 0)
-  const isStuck = answer.next_offset <= asked.offset
-  return isStuck || (waitMs === 0 && !isBehind)
+  // Offset 0 is the default, and a beginning that all have.
+  if (partition === null && typeof start === 'object' && 'offset' in start && start.offset !== 0) {
+    throw new UsageError('--offset with an offset needs --partition: each partition counts its own')
+  }
+  return reading
 }

@@ -27,15 +27,31 @@ export function formatResult({ partition, offset, duplicate }: ProduceResult): s
   return `partition=${partition} offset=${offset}${duplicate === true ? ' (duplicate)' : ''}`
 }
 
-/** What an answer of a consume passed over, ahead of its records; null if nothing. */
-export function formatSkipped({ skipped }: Pick<ConsumeAnswer, 'skipped'>): string | null {
+/** What an answer of a consume passed over, ahead of its records; null if nothing. @param label of the partition. */
+export function formatSkipped({ skipped }: Pick<ConsumeAnswer, 'skipped'>, label = ''): string | null {
   if (skipped === undefined) return null
-  return `-- skipped requested=${skipped.requested} earliest=${skipped.earliest}: what was between is gone or damaged`
+  return `-- ${label}skipped requested=${skipped.requested} earliest=${skipped.earliest}: what was between is gone or damaged`
 }
 
-/** The last line of a consume. */
-export function formatPosition(answer: Pick<ConsumeAnswer, 'next_offset' | 'high_watermark'>, count: number): string {
-  return `-- next_offset=${answer.next_offset} high_watermark=${answer.high_watermark} (${count} record(s))`
+/** The last line of a consume. @param partition null: the user named the only one. */
+export function formatPosition(
+  { next_offset: next, high_watermark: end }: Pick<ConsumeAnswer, 'next_offset' | 'high_watermark'>,
+  count: number,
+  partition: number | null
+): string {
+  const label = partition === null ? '' : `partition=${partition} `
+  return `-- ${label}next_offset=${next} high_watermark=${end} (${count} record(s))`
+}
+
+/** A place to begin at where nothing is yet. */
+export function beyondEndText(asked: Whole, partition: number, end: Whole): string {
+  return `offset ${asked} is beyond the end of partition ${partition}, which is ${end}`
+}
+
+/** ISO 8601; the number where that is no time of a calendar. */
+export function showTime(timestampMs: Whole): string {
+  const date = new Date(Number(timestampMs))
+  return Number.isNaN(date.getTime()) ? `${timestampMs}ms` : date.toISOString()
 }
 
 const neverFields = new Set(['retention_ms', 'retention_bytes'])

@@ -9,10 +9,17 @@
 import { Option } from 'commander'
 import { writeExact, type ConsumedRecord } from '../client/http/http-client.ts'
 import { textOf, type OptionTexts } from './common-options.ts'
-import { showText } from './format.ts'
+import { showText, showTime } from './format.ts'
 
 /** What --encoding says; null: it was left out. */
 export type WantedEncoding = 'utf8' | 'base64' | null
+
+/** How records are shown to people. */
+export interface RecordForm {
+  readonly encoding: WantedEncoding
+  /** With the time of each. */
+  readonly showsTime: boolean
+}
 
 /** A key, a value or the value of a header. */
 interface Field {
@@ -28,7 +35,12 @@ export function encodingOption(): Option {
   return new Option('--encoding <encoding>', text).choices(['utf8', 'base64'])
 }
 
-/** Its value. Commander has checked it. */
+/** The option of commands that show records to people. */
+export function timestampsOption(): Option {
+  return new Option('--timestamps', 'show the time of each record; with --json it is there anyway')
+}
+
+/** The value of --encoding. Commander has checked it. */
 export function wantedEncoding(options: OptionTexts): WantedEncoding {
   const text = textOf(options['encoding'])
   return text === 'utf8' || text === 'base64' ? text : null
@@ -59,18 +71,19 @@ function word(name: string, { text, isBase64 }: Field): string {
 }
 
 /**
- * `offset=0 key=alice header:trace=af01 value=…`; what a record does not have is not there, and a header without a value
- * has no `=`. The value is last, since it may have spaces.
+ * `offset=0 timestamp=… key=alice header:trace=af01 value=…`; what a record does not have is not there, and a header
+ * without a value has no `=`. The value is last, since it may have spaces.
  */
-export function formatRecord(record: ConsumedRecord, isBase64: boolean, wanted: WantedEncoding): string {
-  const read = fieldReader(isBase64, wanted)
+export function formatRecord(record: ConsumedRecord, isBase64: boolean, { encoding, showsTime }: RecordForm): string {
+  const read = fieldReader(isBase64, encoding)
   const { offset, key, value, headers = [] } = record
   const words = headers.map(([name, text]) => {
     const label = `header:${showText(name)}`
     return text === null ? label : word(label, read(text))
   })
   const ownKey = key === null ? [] : [word('key', read(key))]
-  return [`offset=${offset}`, ...ownKey, ...words, word('value', read(value))].join(' ')
+  const time = showsTime ? [`timestamp=${showTime(record.timestamp_ms)}`] : []
+  return [`offset=${offset}`, ...time, ...ownKey, ...words, word('value', read(value))].join(' ')
 }
 
 /** A record as one line of JSON, its numbers exact. */

@@ -114,7 +114,7 @@ test('a session on the command line', async t => {
       'topic create --name x --partitions three',
       'topic create --name x --pratitions 3',
       'produce --topic orders',
-      'consume --topic orders',
+      'consume --partition 0',
       'sing'
     ]
     for (const command of commands) {

@@ -8,7 +8,7 @@ import { RUN_ROLLS, entryKinds, type DirectoryEntry } from '../../log/group-form
 import type { Topic } from '../../model/topic.ts'
 import { LOG_APPEND_TIME_BIT } from '../../wire/batch/layout.ts'
 import { batchStatus, type BatchStatus, type RecordCursor } from '../../wire/batch/view.ts'
-import { showText } from '../format.ts'
+import { showText, showTime } from '../format.ts'
 import type { LostGroups, TornGroup } from './group-walk.ts'
 import type { BatchWhere, PlacedBatch, PlacedStep } from './inspect-walk.ts'
 import { showPartition, type PartitionName, type PartitionNames } from './partition-names.ts'
@@ -210,10 +210,4 @@ export function tombstoneRow({ id, name, firstHandle, partitionCount }: Tombston
     text: `${name} id=${id} partitions=${partitionCount} first_handle=${firstHandle} deleted`,
     isDamage: false
   }
-}
-
-/** A time as people read it; one that no calendar has stays a number. */
-export function showTime(timestampMs: number): string {
-  const date = new Date(timestampMs)
-  return Number.isNaN(date.getTime()) ? `${timestampMs}ms` : date.toISOString()
 }

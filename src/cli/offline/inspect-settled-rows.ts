@@ -2,7 +2,8 @@
 import type { Extent, Manifest, ManifestPartition } from '../../log/manifest.ts'
 import { packPath, segmentPath } from '../../log/segment-files.ts'
 import type { PlacedManifest, PlacedSegment } from './inspect-settled.ts'
-import { showTime, type Row } from './inspect-rows.ts'
+import { showTime } from '../format.ts'
+import type { Row } from './inspect-rows.ts'
 import { showPartition, type PartitionNames } from './partition-names.ts'
 
 /** What a manifest says of its shard, then a row for each of its partitions. */

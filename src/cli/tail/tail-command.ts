@@ -3,7 +3,12 @@
  * count, outages and what was passed over to stderr, so that a pipe gets records alone.
  */
 import type { Command } from 'commander'
-import { parseExact, type ConsumedRecord, type ConsumeAnswer } from '../../client/http/http-client.ts'
+import {
+  parseExact,
+  type ConsumedRecord,
+  type ConsumeAnswer,
+  type DescribeAnswer
+} from '../../client/http/http-client.ts'
 import {
   accessOf,
   addClientOptions,
@@ -17,11 +22,18 @@ import {
   u32,
   type OptionTexts
 } from '../common-options.ts'
-import { formatSkipped } from '../format.ts'
+import { beyondEndText, formatSkipped } from '../format.ts'
 import { listenForInterrupt, whenAborted, type Interrupt } from '../interrupt.ts'
 import { print, UsageError, type CliIo } from '../io.ts'
-import { placeOf, placeQuery, placeWords } from '../place.ts'
-import { encodingOption, formatRecord, keyMatcher, recordJson, wantedEncoding } from '../record-text.ts'
+import { placeOf, placeQuery, placeWords, type Place } from '../place.ts'
+import {
+  encodingOption,
+  formatRecord,
+  keyMatcher,
+  recordJson,
+  timestampsOption,
+  wantedEncoding
+} from '../record-text.ts'
 import { follow } from './follow.ts'
 import type { ServerEvent } from './server-events.ts'
 import { openEvents } from './stream-source.ts'
@@ -43,6 +55,7 @@ export function addTailCommand(program: Command, io: CliIo): void {
     .addOption(optionWithDefault('--from <place>', `where to begin: ${placeWords}`, 'latest'))
     .option('--key <key>', 'only records with this key')
     .option('--max <number>', 'end after so many records')
+    .addOption(timestampsOption())
     .addOption(encodingOption())
     .addHelpText(
       'after',
@@ -57,19 +70,28 @@ export function addTailCommand(program: Command, io: CliIo): void {
   ])
   command.action(async (_, command: Command) => {
     const options = optionsOf(command)
-    const url = streamPath(options)
+    const start = startOf(options)
     const filter = filterOf(options)
     const interrupt = listenForInterrupt(io)
     try {
-      await tail(options, url, filter, interrupt, io)
+      await tail(options, start, filter, interrupt, io)
     } finally {
       interrupt.forget()
     }
   })
 }
 
+interface Start {
+  readonly topic: string
+  /** null: all. */
+  readonly partition: number | null
+  readonly place: Place
+  /** Of the stream. */
+  readonly path: string
+}
+
 /** @throws UsageError */
-function streamPath(options: OptionTexts): string {
+function startOf(options: OptionTexts): Start {
   const topic = requiredText(options, 'topic', '--topic')
   const partition = smallWholeOf(options['partition'], '--partition', u32)
   const place = placeOf(requiredText(options, 'from', '--from'), '--from')
@@ -81,7 +103,7 @@ function streamPath(options: OptionTexts): string {
     placeQuery(place),
     ...(isBase64(options) ? ['encoding=base64'] : [])
   ].join('&')
-  return `/topics/${encodeURIComponent(topic)}/stream?${query}`
+  return { topic, partition, place, path: `/topics/${encodeURIComponent(topic)}/stream?${query}` }
 }
 
 /** Bytes come exactly, unless that is not wanted. */
@@ -93,6 +115,7 @@ function isBase64(options: OptionTexts): boolean {
 function filterOf(options: OptionTexts): Filter {
   const key = textOf(options['key'])
   const wanted = wantedEncoding(options)
+  const form = { encoding: wanted, showsTime: options['timestamps'] === true }
   const isEncoded = isBase64(options)
   const max = smallWholeOf(options['max'], '--max', { min: 1n, max: BigInt(Number.MAX_SAFE_INTEGER) })
   return {
@@ -100,14 +123,14 @@ function filterOf(options: OptionTexts): Filter {
     show:
       options['json'] === true
         ? record => recordJson(record, isEncoded, wanted)
-        : record => `partition=${record.partition} ${formatRecord(record, isEncoded, wanted)}`,
+        : record => `partition=${record.partition} ${formatRecord(record, isEncoded, form)}`,
     max: max ?? Number.POSITIVE_INFINITY
   }
 }
 
 async function tail(
   options: OptionTexts,
-  path: string,
+  { topic, partition, place, path }: Start,
   filter: Filter,
   { signal }: Interrupt,
   io: CliIo
@@ -117,8 +140,9 @@ async function tail(
   const stream = { method: 'GET', url: `${client.broker}${path}` }
   const notify = (text: string): Promise<void> => print(io.stderr, `millrace: ${text}\n`)
   // What no waiting helps, such as a wrong address, is told by this and not tried for ever.
-  const found = client.describeTopic(requiredText(options, 'topic', '--topic'))
-  await Promise.race([found, whenAborted(signal)])
+  const found = await Promise.race([client.describeTopic(topic), whenAborted(signal)])
+  const warning = found === undefined ? null : beyondEndOf(found.body, partition, place)
+  if (warning !== null) await notify(warning)
   let count = 0
   const open = (lastId: string): Promise<AsyncIterable<string>> => openEvents(stream, access, lastId, signal)
   for await (const events of follow({ stream, open, signal, notify })) {
@@ -129,6 +153,13 @@ async function tail(
     if (count >= filter.max) break
   }
   await print(io.stderr, `-- ${count} record(s)\n`)
+}
+
+/** Only an offset can be: the rest is looked up. */
+function beyondEndOf({ partitions }: DescribeAnswer, partition: number | null, place: Place): string | null {
+  const end = partitions.find(({ id }) => id === partition)?.end_offset
+  if (end === undefined || typeof place !== 'object' || !('offset' in place) || place.offset <= end) return null
+  return beyondEndText(place.offset, partition ?? 0, end)
 }
 
 /** The shape of an event's data is the contract of the API. */

@@ -273,7 +273,7 @@ test('wrong use exits 2 with one line that helps', async () => {
     [['topic', 'list', '--broker', 'ftp://x'], /--broker 'ftp:\/\/x' is not an http address/],
     [['produce', '--topic', 'x'], /give --value or --from-file/],
     [['produce', '--topic', 'x', '--value', 'a', '--from-file', 'b'], /cannot be used with/],
-    [['consume', '--topic', 'x'], /--partition is missing/],
+    [['consume', '--partition', '0'], /--topic is missing/],
     [['consume', '--topic', 'x', '--partition', '0', '--max', '0'], /--max '0' is not a whole number from 1/],
     [
       ['consume', '--topic', 'x', '--partition', '0', '--offset', '18446744073709551616'],
