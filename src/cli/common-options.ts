@@ -115,6 +115,39 @@ export function requiredText(options: OptionTexts, name: string, flag: string): 
   return text
 }
 
+/** The one thing that a command is about: it may be named behind the command too. */
+export interface NameFlags {
+  readonly noun: string
+  /** The first is shown; others are taken for it. */
+  readonly flags: readonly [shown: string, ...others: string[]]
+}
+
+export const topicName: NameFlags = { noun: 'topic', flags: ['--name', '--topic'] }
+export const groupName: NameFlags = { noun: 'group', flags: ['--name', '--group'] }
+/** Of commands whose name does not say that they are about a topic. */
+export const topicFlag: NameFlags = { noun: 'topic', flags: ['--topic'] }
+
+/** Adds the argument and the flags. The command's action gets one argument more. */
+export function addName(command: Command, { noun, flags: [shown, ...others] }: NameFlags, text: string): Command {
+  command.argument(`[${noun}]`, `the ${noun}, if not given with ${shown}`).option(`${shown} <${noun}>`, text)
+  for (const flag of others) command.addOption(new Option(`${flag} <${noun}>`, `the same as ${shown}`).hideHelp())
+  return command
+}
+
+/** The name, however it was given; null: it was not. @throws UsageError for two names. */
+export function nameOf(command: Command, { noun, flags }: NameFlags): string | null {
+  const options = optionsOf(command)
+  const texts = [command.args[0], ...flags.map(flag => options[flag.slice(2)])].map(textOf)
+  const [name, second] = new Set(texts.filter(text => text !== null))
+  if (second !== undefined) throw new UsageError(`two names are given: ${noun} '${name}', and '${second}'`)
+  return name ?? null
+}
+
+/** The same of a name that must be given. @throws UsageError */
+export function requiredName(command: Command, named: NameFlags): string {
+  return requiredText({ name: nameOf(command, named) }, 'name', named.flags[0])
+}
+
 export interface WholeRange {
   readonly min: bigint
   readonly max: bigint

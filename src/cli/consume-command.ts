@@ -3,6 +3,9 @@ import { Option, type Command } from 'commander'
 import {
   addClientOptions,
   addExamples,
+  addName,
+  nameOf,
+  topicFlag,
   openClient,
   optionWithDefault,
   optionsOf,
@@ -25,7 +28,6 @@ export function addConsumeCommand(program: Command, io: CliIo): void {
   const command = program
     .command('consume')
     .description('read records of a topic, a partition at a time')
-    .option('--topic <topic>', 'the topic (required)')
     .option('--partition <number>', 'one partition, from 0; left out, all, one after the other')
     .addOption(optionWithDefault('--offset <place>', `first record to read: ${placeWords}`, '0'))
     .addOption(new Option('--group <group>', 'read from where this group is; commits nothing').conflicts('offset'))
@@ -38,6 +40,7 @@ export function addConsumeCommand(program: Command, io: CliIo): void {
       '\nControl characters are shown as \\n, \\r or \\xNN, and bytes that are no text in base64, as value_base64=…\n' +
         '--json prints the answers as they came: with --encoding base64 exactly, else with U+FFFD for what is no text.'
     )
+  addName(command, topicFlag, 'the topic (required)')
   addExamples(addClientOptions(command), [
     'millrace consume --topic orders',
     'millrace consume --topic orders --partition 0 --timestamps',
@@ -46,8 +49,8 @@ export function addConsumeCommand(program: Command, io: CliIo): void {
     'millrace consume --topic orders --partition 0 --offset latest --wait-ms 30000',
     'millrace consume --topic orders --partition 2 --offset 5000 --max 1000000 --json | jq -c ".records[]"'
   ])
-  command.action(async (_, command: Command) => {
-    const options = optionsOf(command)
+  command.action(async (_topic, _, command: Command) => {
+    const options: OptionTexts = { ...optionsOf(command), topic: nameOf(command, topicFlag) }
     const reading = readingOf(options)
     await consume(openClient(options, io, reading.waitMs), reading, io)
   })

@@ -14,8 +14,11 @@ import type { HttpClient } from '../client/http/http-client.ts'
 import {
   addClientOptions,
   addExamples,
+  addName,
+  groupName,
   openClient,
   optionsOf,
+  requiredName,
   requiredText,
   repeatableOption,
   textOf,
@@ -49,11 +52,11 @@ export function addGroupCommands(program: Command, io: CliIo): void {
 
 /** What all of them have but list: a name, an action, and how its answer is printed. */
 function finish(command: Command, examples: readonly string[], io: CliIo, act: Act): void {
-  command.option('--name <group>', 'the group (required)')
+  addName(command, groupName, 'the group (required)')
   addExamples(addClientOptions(command), examples)
-  command.action(async (_, command: Command) => {
+  command.action(async (_name, _, command: Command) => {
     const options = optionsOf(command)
-    const name = requiredText(options, 'name', '--name')
+    const name = requiredName(command, groupName)
     const { json, lines, warning } = await act(openClient(options, io), name, options)
     const text = (options['json'] === true ? json : lines).map(line => `${line}\n`).join('')
     if (text !== '') await print(io.stdout, text)
@@ -74,14 +77,19 @@ function addList(group: Command, io: CliIo): void {
 
 function addShow(group: Command, io: CliIo): void {
   const command = group.command('show').description('show the members, the lag and the committed offsets of a group')
-  finish(command, ['millrace group show --name analytics'], io, async (client, name) => {
-    const described = await describeGroup(client, name)
-    const offsets = await groupOffsets(client, name)
-    return {
-      json: [described.text, offsets.text],
-      lines: [...formatGroups([described.body]), ...formatMembers(described.body), ...formatOffsets(offsets.body)]
+  finish(
+    command,
+    ['millrace group show analytics', 'millrace group show --name analytics'],
+    io,
+    async (client, name) => {
+      const described = await describeGroup(client, name)
+      const offsets = await groupOffsets(client, name)
+      return {
+        json: [described.text, offsets.text],
+        lines: [...formatGroups([described.body]), ...formatMembers(described.body), ...formatOffsets(offsets.body)]
+      }
     }
-  })
+  )
 }
 
 function addJoin(group: Command, io: CliIo): void {

@@ -7,7 +7,16 @@ import type { Command } from 'commander'
 import { describeGroup, groupOffsets, listGroups, type GroupAnswer } from '../client/http/group-calls.ts'
 import { writeExact, type HttpClient, type OffsetsAnswer, type Whole } from '../client/http/http-client.ts'
 import { paintFor, type Paint } from './colours.ts'
-import { addClientOptions, addExamples, openClient, optionsOf, textOf } from './common-options.ts'
+import {
+  addClientOptions,
+  addExamples,
+  addName,
+  groupName,
+  nameOf,
+  openClient,
+  optionsOf,
+  textOf
+} from './common-options.ts'
 import { formatGroup } from './format-group.ts'
 import { print, type CliIo } from './io.ts'
 import { formatTable, type Cell } from './table.ts'
@@ -28,10 +37,9 @@ type Ends = Map<string, Promise<readonly OffsetsAnswer[]>>
 
 /** Adds the command to `millrace group`. */
 export function addGroupLag(group: Command, io: CliIo): void {
-  const command = group
-    .command('lag')
-    .description('show how far groups are behind, by partition')
-    .option('--name <group>', 'the group; all of the key if left out')
+  const command = group.command('lag').description('show how far groups are behind, by partition')
+  addName(command, groupName, 'the group; all of the key if left out')
+  command
     .option('--topic <topic>', 'this topic alone')
     .addHelpText(
       'after',
@@ -39,10 +47,10 @@ export function addGroupLag(group: Command, io: CliIo): void {
         'that the group has not read. --json prints a line for each group.'
     )
   addExamples(addClientOptions(command), ['millrace group lag', 'millrace group lag --name analytics --topic orders'])
-  command.action(async (_, command: Command) => {
+  command.action(async (_name, _, command: Command) => {
     const options = optionsOf(command)
     const client = openClient(options, io)
-    const name = textOf(options['name'])
+    const name = nameOf(command, groupName)
     const groups = name === null ? (await listGroups(client)).body.groups : [(await describeGroup(client, name)).body]
     const ends: Ends = new Map()
     const blocks: string[] = []

@@ -5,6 +5,10 @@ import { HttpClientError, type HttpClient } from '../client/http/http-client.ts'
 import {
   addClientOptions,
   addExamples,
+  addName,
+  nameOf,
+  topicFlag,
+  type OptionTexts,
   openClient,
   optionsOf,
   optionWithDefault,
@@ -49,7 +53,6 @@ export function addProduceCommand(program: Command, io: CliIo): void {
   const command = program
     .command('produce')
     .description('write records to a topic')
-    .option('--topic <topic>', 'the topic (required)')
     .option('--key <key>', 'key of the record, or of every record; decides the partition')
     .option('--partition <number>', 'partition, instead of the one the key decides')
     .addOption(repeatableOption('--header <name=value>', 'header of every record; without = it has no value'))
@@ -68,6 +71,7 @@ export function addProduceCommand(program: Command, io: CliIo): void {
       '\nA producer numbers its records in each partition, each one more than the last: with --producer-id give\n' +
         '--partition, or a --key, so that all go to one. A record sent again is answered as (duplicate).'
     )
+  addName(command, topicFlag, 'the topic (required)')
   addExamples(addClientOptions(command), [
     'millrace produce --topic orders --key user-1 --value \'{"total":12}\'',
     'millrace produce --topic orders --value checkout --header trace=af01 --header source=shop',
@@ -76,8 +80,8 @@ export function addProduceCommand(program: Command, io: CliIo): void {
     'millrace produce --topic orders --partition 0 --producer-id shop-1 --sequence 0 --from-file orders.jsonl',
     'tail -f app.log | millrace produce --topic logs --from-file -'
   ])
-  command.action(async (_, command: Command) => {
-    const options = optionsOf(command)
+  command.action(async (_topic, _, command: Command) => {
+    const options: OptionTexts = { ...optionsOf(command), topic: nameOf(command, topicFlag) }
     const key = textOf(options['key'])
     const partition = smallWholeOf(options['partition'], '--partition', u32)
     const headers = headersOf(wordsOf(options['header']))

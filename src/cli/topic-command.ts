@@ -4,15 +4,18 @@ import type { Answer, TopicConfigFields, Whole } from '../client/http/http-clien
 import {
   addClientOptions,
   addExamples,
+  addName,
   openClient,
   optionWithDefault,
   optionsOf,
+  requiredName,
   requiredText,
   sizeOf,
   smallWholeOf,
   switchOf,
   textOf,
   timeOf,
+  topicName,
   u32,
   u64,
   wholeOf,
@@ -40,19 +43,22 @@ export function addTopicCommands(program: Command, io: CliIo): void {
 }
 
 function addCreate(topic: Command, io: CliIo): void {
-  const command = topic
-    .command('create')
-    .description('create a topic')
-    .option('--name <topic>', 'name: letters, digits, dot, underscore, dash (required)')
-    .addOption(optionWithDefault('--partitions <number>', 'number of partitions', '1'))
+  const command = addName(
+    topic
+      .command('create')
+      .description('create a topic')
+      .addOption(optionWithDefault('--partitions <number>', 'number of partitions', '1')),
+    topicName,
+    'name: letters, digits, dot, underscore, dash (required)'
+  )
   addExamples(addClientOptions(addConfigOptions(command)), [
-    'millrace topic create --name orders --partitions 3',
+    'millrace topic create orders --partitions 3',
     'millrace topic create --name prices --cleanup-policy compact --segment-bytes 16MiB',
     'millrace topic create --name payments --validate-schema true'
   ])
-  command.action(async (_, command: Command) => {
+  command.action(async (_name, _, command: Command) => {
     const options = optionsOf(command)
-    const name = requiredText(options, 'name', '--name')
+    const name = requiredName(command, topicName)
     const partitions = smallWholeOf(options['partitions'], '--partitions', u32) ?? 1
     const answer = await openClient(options, io).createTopic(name, partitions, configOf(options))
     const { body } = answer
@@ -73,17 +79,18 @@ function addConfigOptions(command: Command): Command {
 }
 
 function addAlter(topic: Command, io: CliIo): void {
-  const command = topic
-    .command('alter')
-    .description('change the configuration of a topic; what is not named keeps its value')
-    .option('--name <topic>', 'the topic (required)')
+  const command = addName(
+    topic.command('alter').description('change the configuration of a topic; what is not named keeps its value'),
+    topicName,
+    'the topic (required)'
+  )
   addExamples(addClientOptions(addConfigOptions(command)), [
     'millrace topic alter --name orders --retention-ms 86400000',
     'millrace topic alter --name orders --retention-ms -1 --segment-bytes 16MiB'
   ])
-  command.action(async (_, command: Command) => {
+  command.action(async (_name, _, command: Command) => {
     const options = optionsOf(command)
-    const name = requiredText(options, 'name', '--name')
+    const name = requiredName(command, topicName)
     const fields = configOf(options)
     if (Object.keys(fields).length === 0) throw new UsageError('nothing to change: name a field, as --retention-ms')
     await printConfig(await openClient(options, io).changeTopicConfig(name, fields), options, io)
@@ -91,14 +98,15 @@ function addAlter(topic: Command, io: CliIo): void {
 }
 
 function addShowConfig(topic: Command, io: CliIo): void {
-  const command = topic
-    .command('show-config')
-    .description('show the configuration of a topic, a field per line')
-    .option('--name <topic>', 'the topic (required)')
+  const command = addName(
+    topic.command('show-config').description('show the configuration of a topic, a field per line'),
+    topicName,
+    'the topic (required)'
+  )
   addExamples(addClientOptions(command), ['millrace topic show-config --name orders'])
-  command.action(async (_, command: Command) => {
+  command.action(async (_name, _, command: Command) => {
     const options = optionsOf(command)
-    const name = requiredText(options, 'name', '--name')
+    const name = requiredName(command, topicName)
     await printConfig(await openClient(options, io).topicConfig(name), options, io)
   })
 }
@@ -132,33 +140,37 @@ function addList(topic: Command, io: CliIo): void {
 }
 
 function addDescribe(topic: Command, io: CliIo): void {
-  const command = topic
-    .command('describe')
-    .description('show the configuration and the partitions of a topic')
-    .option('--name <topic>', 'the topic (required)')
-  addExamples(addClientOptions(command), ['millrace topic describe --name orders'])
-  command.action(async (_, command: Command) => {
+  const command = addName(
+    topic.command('describe').description('show the configuration and the partitions of a topic'),
+    topicName,
+    'the topic (required)'
+  )
+  addExamples(addClientOptions(command), ['millrace topic describe orders', 'millrace topic describe --name orders'])
+  command.action(async (_name, _, command: Command) => {
     const options = optionsOf(command)
-    const answer = await openClient(options, io).describeTopic(requiredText(options, 'name', '--name'))
+    const answer = await openClient(options, io).describeTopic(requiredName(command, topicName))
     const text = options['json'] === true ? answer.text : formatDescription(answer.body).join('\n')
     await print(io.stdout, `${text}\n`)
   })
 }
 
 function addOffsets(topic: Command, io: CliIo): void {
-  const command = topic
-    .command('offsets')
-    .description('show where partitions begin and end, and the first record at or after a time')
-    .option('--name <topic>', 'the topic (required)')
-    .option('--partition <number>', 'one partition; all if left out')
-    .option('--time <time>', 'Unix milliseconds, or ISO 8601 such as 2026-01-31T08:30:00Z')
+  const command = addName(
+    topic
+      .command('offsets')
+      .description('show where partitions begin and end, and the first record at or after a time')
+      .option('--partition <number>', 'one partition; all if left out')
+      .option('--time <time>', 'Unix milliseconds, or ISO 8601 such as 2026-01-31T08:30:00Z'),
+    topicName,
+    'the topic (required)'
+  )
   addExamples(addClientOptions(command), [
     'millrace topic offsets --name orders',
     'millrace topic offsets --name orders --partition 0 --time 2026-01-31T08:30:00Z'
   ])
-  command.action(async (_, command: Command) => {
+  command.action(async (_name, _, command: Command) => {
     const options = optionsOf(command)
-    const name = requiredText(options, 'name', '--name')
+    const name = requiredName(command, topicName)
     const partition = smallWholeOf(options['partition'], '--partition', u32)
     const timeMs = timeOf(options['time'], '--time')
     const client = openClient(options, io)
@@ -172,16 +184,19 @@ function addOffsets(topic: Command, io: CliIo): void {
 }
 
 function addDeleteRecords(topic: Command, io: CliIo): void {
-  const command = topic
-    .command('delete-records')
-    .description('delete the records of a partition below an offset, for good')
-    .option('--name <topic>', 'the topic (required)')
-    .option('--partition <number>', 'the partition (required)')
-    .option('--offset <offset>', 'the first record to keep; the end of the partition: keep none (required)')
+  const command = addName(
+    topic
+      .command('delete-records')
+      .description('delete the records of a partition below an offset, for good')
+      .option('--partition <number>', 'the partition (required)')
+      .option('--offset <offset>', 'the first record to keep; the end of the partition: keep none (required)'),
+    topicName,
+    'the topic (required)'
+  )
   addExamples(addClientOptions(command), ['millrace topic delete-records --name orders --partition 0 --offset 57'])
-  command.action(async (_, command: Command) => {
+  command.action(async (_name, _, command: Command) => {
     const options = optionsOf(command)
-    const name = requiredText(options, 'name', '--name')
+    const name = requiredName(command, topicName)
     const partition = smallWholeOf(requiredText(options, 'partition', '--partition'), '--partition', u32) ?? 0
     const offset = wholeOf(requiredText(options, 'offset', '--offset'), '--offset', u64) ?? 0
     const answer = await openClient(options, io).deleteRecords(name, partition, offset)
@@ -191,14 +206,15 @@ function addDeleteRecords(topic: Command, io: CliIo): void {
 }
 
 function addDelete(topic: Command, io: CliIo): void {
-  const command = topic
-    .command('delete')
-    .description('delete a topic and all of its records, for good')
-    .option('--name <topic>', 'the topic (required)')
-  addExamples(addClientOptions(command), ['millrace topic delete --name orders'])
-  command.action(async (_, command: Command) => {
+  const command = addName(
+    topic.command('delete').description('delete a topic and all of its records, for good'),
+    topicName,
+    'the topic (required)'
+  )
+  addExamples(addClientOptions(command), ['millrace topic delete orders'])
+  command.action(async (_name, _, command: Command) => {
     const options = optionsOf(command)
-    const answer = await openClient(options, io).deleteTopic(requiredText(options, 'name', '--name'))
+    const answer = await openClient(options, io).deleteTopic(requiredName(command, topicName))
     const text = options['json'] === true ? answer.text : `deleted topic '${answer.body.name}'`
     await print(io.stdout, `${text}\n`)
   })

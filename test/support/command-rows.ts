@@ -34,8 +34,8 @@ function sectionOf(command: Command, path: string): string[] {
   })
   const isClient = clientFlags.every(flag => command.options.some(({ flags }) => flags === flag))
   const isSettings = [...settingFlags].every(flag => command.options.some(({ long }) => long === flag))
-  const own = command.options.filter(({ flags, long }) => {
-    return !(isClient && clientFlags.includes(flags)) && !(isSettings && settingFlags.has(long ?? ''))
+  const own = command.options.filter(({ flags, long, hidden }) => {
+    return !hidden && !(isClient && clientFlags.includes(flags)) && !(isSettings && settingFlags.has(long ?? ''))
   })
   const notes = [
     ...(isClient ? ['Takes the flags of [all client commands](#all-client-commands).'] : []),

@@ -13,6 +13,9 @@ import {
   accessOf,
   addClientOptions,
   addExamples,
+  addName,
+  nameOf,
+  topicFlag,
   openClient,
   optionsOf,
   optionWithDefault,
@@ -50,7 +53,6 @@ export function addTailCommand(program: Command, io: CliIo): void {
   const command = program
     .command('tail')
     .description('follow a topic: print its records as they come, until Ctrl-C')
-    .option('--topic <topic>', 'the topic (required)')
     .option('--partition <number>', 'one partition; all if left out')
     .addOption(optionWithDefault('--from <place>', `where to begin: ${placeWords}`, 'latest'))
     .option('--key <key>', 'only records with this key')
@@ -63,13 +65,14 @@ export function addTailCommand(program: Command, io: CliIo): void {
         'stream goes on behind the last record that was printed. With --json each record is one line; one that has\n' +
         'bytes which are no text is in base64, and says "encoding":"base64". The count at the end goes to stderr.'
     )
+  addName(command, topicFlag, 'the topic (required)')
   addExamples(addClientOptions(command), [
     'millrace tail --topic orders',
     'millrace tail --topic orders --partition 0 --from 5000 --max 10',
     'millrace tail --topic orders --from 2026-01-31T08:30:00Z --key user-1 --json | jq -r .value'
   ])
-  command.action(async (_, command: Command) => {
-    const options = optionsOf(command)
+  command.action(async (_topic, _, command: Command) => {
+    const options: OptionTexts = { ...optionsOf(command), topic: nameOf(command, topicFlag) }
     const start = startOf(options)
     const filter = filterOf(options)
     const interrupt = listenForInterrupt(io)
