@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, mkdirSync, readdirSync, statSync, watch, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readdirSync, statSync, symlinkSync, watch, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
@@ -62,6 +62,23 @@ describe('millrace doctor', () => {
     await broker.stop()
     const stopped = await examine(['--data-dir', broker.dataDir, '--bind', address])
     assert.match(stopped.report.findings.find(({ name }) => name === 'broker')?.seen ?? '', /none runs; .* 1 shard/)
+  })
+
+  test('says of a directory that cannot be made what serve would say, and leaves nothing beside it', async t => {
+    const folder = temporaryDirectory(t)
+    const link = join(folder, 'link')
+    symlinkSync(join(folder, 'nowhere'), link)
+    for (const [path, seen] of [
+      [link, `${link} is a link that leads nowhere`],
+      [join(link, 'below'), `${link} is a link that leads nowhere`],
+      [join(main, 'below'), `${main} is not a directory`],
+      ['/proc/millrace', 'data directory /proc/millrace cannot be used: it does not exist']
+    ] as const) {
+      const { code, report } = await examine(['--data-dir', path, '--bind', '127.0.0.1:0'])
+      const found = report.findings.find(({ name }) => name === 'data directory')
+      assert.deepEqual([code, found?.level, found?.seen, report.disk], [1, 'bad', seen, null])
+    }
+    assert.deepEqual(readdirSync(folder), ['link'])
   })
 
   test('ends with 1 for a port that another process has, and for faults, and names all of them', async t => {

@@ -60,7 +60,9 @@ async function gatherDisk(
 ): Promise<DiskFacts> {
   if (owner.state === 'held' && !isForced)
     return { skipped: 'a broker runs on this directory (--force does it anyway)' }
-  if (!directory.isWritable || !directory.isDirectory) return { skipped: 'nothing can be written there' }
+  if (!directory.isWritable || !directory.isDirectory || directory.problem !== null) {
+    return { skipped: 'nothing can be written there' }
+  }
   const interrupt = new AbortController()
   const hear = (signal: NodeJS.Signals): void => interrupt.abort(signal)
   process.on('SIGINT', hear).on('SIGTERM', hear)

@@ -70,6 +70,8 @@ export interface DirectoryFacts {
   readonly userId: number | null
   /** Whether this process may make files in `nearest`. */
   readonly isWritable: boolean
+  /** Why the directory cannot be made in `nearest` all the same; null: it can, or it exists, or the rights say why not. */
+  readonly problem: string | null
 }
 
 /**

@@ -1,9 +1,21 @@
 /**
  * Looks at a data directory without changing it: who may write there, who has it, how much room is below. Main thread.
+ * Where there is none yet, a folder is made and removed at once in the place where `serve` would make it.
  * The lock is taken for a moment where nobody has it, and only where its file exists: a broker that runs is not disturbed.
  */
-import { accessSync, constants, existsSync, readdirSync, statfsSync, statSync } from 'node:fs'
-import { dirname, join, resolve } from 'node:path'
+import {
+  accessSync,
+  constants,
+  existsSync,
+  lstatSync,
+  mkdtempSync,
+  readdirSync,
+  rmdirSync,
+  statfsSync,
+  statSync
+} from 'node:fs'
+import { dirname, join, relative, resolve, sep } from 'node:path'
+import { unusable } from '../../../store/directory-lock.ts'
 import { StoreOpenError } from '../../../store/store-open-error.ts'
 import { openDataDirectory } from '../data-directory.ts'
 import type { DirectoryFacts, OwnerFacts, SpaceFacts } from './facts.ts'
@@ -12,15 +24,35 @@ export function gatherDirectory(dataDir: string): DirectoryFacts {
   const path = resolve(dataDir)
   const nearest = nearestExisting(path)
   const { mode, uid } = statSync(nearest)
+  const exists = nearest === path
+  const isDirectory = statSync(nearest).isDirectory()
+  const isWritable = mayWrite(nearest)
   return {
     path,
     nearest,
-    exists: nearest === path,
-    isDirectory: statSync(nearest).isDirectory(),
+    exists,
+    isDirectory,
     mode,
     ownerId: uid,
     userId: process.getuid?.() ?? null,
-    isWritable: mayWrite(nearest)
+    isWritable,
+    problem: exists || !isDirectory || !isWritable ? null : problemOfMaking(path, nearest)
+  }
+}
+
+/**
+ * Rights do not tell all: a link that leads nowhere has the name already, and /proc takes no folder of anybody.
+ * @returns why `serve` could not make the directory; null: it could.
+ */
+function problemOfMaking(path: string, nearest: string): string | null {
+  const [first = ''] = relative(nearest, path).split(sep)
+  const name = join(nearest, first)
+  if (lstatSync(name, { throwIfNoEntry: false }) !== undefined) return `${name} is a link that leads nowhere`
+  try {
+    rmdirSync(mkdtempSync(join(nearest, '.millrace-doctor-')))
+    return null
+  } catch (error) {
+    return unusable(path, error).message
   }
 }
 

@@ -61,8 +61,10 @@ export function judgeEngine(engine: EngineFacts, wanted: Settings['httpEngine'])
 
 export function judgeDirectory(directory: DirectoryFacts): Finding {
   const name = 'data directory'
-  const { path, nearest, exists, isDirectory, isWritable, mode, ownerId, userId } = directory
-  if (exists && !isDirectory) return bad(name, `${path} is not a directory`, 'Name another with --data-dir.')
+  const { path, nearest, exists, isDirectory, isWritable, problem, mode, ownerId, userId } = directory
+  const another = 'Name another with --data-dir.'
+  if (!isDirectory) return bad(name, `${nearest} is not a directory`, another)
+  if (problem !== null) return bad(name, problem, another)
   const owner = `uid ${ownerId}, mode ${(mode & 0o7777).toString(8).padStart(4, '0')}`
   if (!isWritable) {
     const change = `Give ${nearest} to the user that runs the broker (chown), or run this as that user.`

@@ -39,7 +39,8 @@ const sound: Facts = {
     mode: 0o40700,
     ownerId: 1000,
     userId: 1000,
-    isWritable: true
+    isWritable: true,
+    problem: null
   },
   owner: { state: 'free', shards: 2, problems: [] },
   mount: { type: 'ext4', source: '/dev/sda1', mountPoint: '/', major: 8, minor: 1, options: ['rw', 'relatime'] },
