@@ -12,7 +12,7 @@ const HOME = '\u001b[H'
 const CLEAR_LINE = '\u001b[K'
 const CLEAR_BELOW = '\u001b[J'
 
-/** Of a terminal that does not say. */
+/** Of a terminal that does not say, or says 0 as one on a serial line does. */
 const usual = { rows: 24, columns: 80 }
 
 export class Screen {
@@ -29,7 +29,8 @@ export class Screen {
   }
 
   async draw(lines: readonly ScreenLine[]): Promise<void> {
-    const { rows = usual.rows, columns = usual.columns } = this.#output
+    const rows = this.#output.rows || usual.rows
+    const columns = this.#output.columns || usual.columns
     const shown = lines.slice(0, rows - 1).map(({ text, colour }) => {
       const cut = text.slice(0, columns)
       return `${colour === undefined ? cut : this.#paint(colour, cut)}${CLEAR_LINE}\n`

@@ -5,7 +5,9 @@ import { jsonOf, lineOf, screenOf } from '../../../src/cli/top/format-top.ts'
 import { quantileOf, readPage } from '../../../src/cli/top/metrics-page.ts'
 import { readingOf, seriesRead, type Scrape } from '../../../src/cli/top/reading.ts'
 import { readText } from '../../support/repository.ts'
-import { freePort, run, startFakeBroker, type Asked, type Told } from './terminal.ts'
+import { paintFor } from '../../../src/cli/colours.ts'
+import { Screen } from '../../../src/cli/top/screen.ts'
+import { capture, freePort, run, startFakeBroker, type Asked, type Told } from './terminal.ts'
 
 const scrape = (atMs: number, page: string): Scrape => ({ atMs, page: readPage(page, seriesRead), troubles: [] })
 
@@ -159,4 +161,15 @@ test('a refusal ends it, a broker that is not there too, and a bad interval asks
   for (const interval of ['2', '5ms', '2h', 'soon']) {
     assert.equal((await run(['top', '--interval', interval, '--broker', broker.url])).code, 2, interval)
   }
+})
+
+test('a terminal that says 0 rows and 0 columns gets a screen of the usual size', async () => {
+  const stdout = Object.assign(capture(true), { rows: 0, columns: 0 })
+  await new Screen(stdout, paintFor({ stdout, env: { NO_COLOR: '1' } })).draw(
+    Array.from({ length: 30 }, () => ({ text: '.'.repeat(100) }))
+  )
+  assert.deepEqual(
+    stdout.text.match(/\.+/g),
+    Array.from({ length: 23 }, () => '.'.repeat(80))
+  )
 })
