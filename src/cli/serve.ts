@@ -40,6 +40,10 @@ export interface ServeParts extends ReloadParts {
 
 /** The same signal again within this time is an echo of the first. */
 const ECHO_MS = 500
+/** For a supervisor to take a word while the broker serves, which nothing waits for. */
+const READY_TELL_MS = 5_000
+/** And while it stops: a supervisor that reads nothing must not delay the end. */
+const STOPPING_TELL_MS = 1_000
 
 /** Runs the broker until it is told to stop. Never rejects for what a user or a disk caused. */
 export async function serve(parts: ServeParts): Promise<ExitCode> {
@@ -59,7 +63,7 @@ export async function serve(parts: ServeParts): Promise<ExitCode> {
     const signal = await stopping.first
     const timeoutMs = running.settings().shutdownTimeoutMs
     parts.logger.info({ signal, timeoutMs }, 'stopping')
-    const told = parts.tellSupervisor(['STOPPING=1', 'STATUS=stopping'])
+    const told = parts.tellSupervisor(['STOPPING=1', 'STATUS=stopping'], STOPPING_TELL_MS)
     const code = await stopInTime(parts, server, timeoutMs)
     await told
     return code
@@ -145,7 +149,8 @@ function watchSignals(parts: ServeParts): StopSignals {
 async function announce(parts: ServeParts, server: RunningServer): Promise<void> {
   const { httpAddress, binaryAddress, dataDir, durability, shards, engine, firstStart } = server
   parts.logger.info({ httpAddress, binaryAddress, dataDir, durability, shards, engine, firstStart }, 'ready')
-  void parts.tellSupervisor(['READY=1', `STATUS=serving ${[httpAddress, binaryAddress ?? []].flat().join(' and ')}`])
+  const status = `STATUS=serving ${[httpAddress, binaryAddress ?? []].flat().join(' and ')}`
+  void parts.tellSupervisor(['READY=1', status], READY_TELL_MS)
   if (parts.stderr.isTTY !== true && !firstStart) return
   await print(parts.stderr, formatBanner(server, parts.settings, readVersion()))
 }

@@ -1,16 +1,19 @@
 /**
  * Tells the supervisor of this process how far it is: systemd, which waits for the words at the socket that it names in
  * NOTIFY_SOCKET. Node.js cannot send to a unix datagram socket, so its own tool `systemd-notify` does. Main thread.
- * It must never stop or delay the broker: a word that does not arrive is a line in the log.
+ * It must never stop the broker, nor delay it for long: a word that does not arrive is a line in the log. One that is still
+ * under way when the next is due is given up: only the last says how things are, and it must not wait for the others.
  */
 import { execFile } from 'node:child_process'
 import type { Logger } from '../base/logger.ts'
 
-/** Assignments of sd_notify(3), such as READY=1. @returns when they were taken or given up; never rejects. */
-export type TellSupervisor = (words: readonly string[]) => Promise<void>
+/**
+ * Assignments of sd_notify(3), such as READY=1. @param timeoutMs how long they may take.
+ * @returns when they were taken or given up; never rejects.
+ */
+export type TellSupervisor = (words: readonly string[], timeoutMs: number) => Promise<void>
 
-/** systemd-notify waits until systemd has taken the words, so that it is known whose they are. */
-const TELL_TIMEOUT_MS = 5_000
+const NOT_TOLD = 'the supervisor could not be told'
 
 /** For a process without such a supervisor: says nothing to nobody. */
 export function createTellSupervisor(
@@ -18,19 +21,39 @@ export function createTellSupervisor(
   logger: Logger
 ): TellSupervisor {
   if ((env['NOTIFY_SOCKET'] ?? '') === '') return () => Promise.resolve()
-  // One after the other: READY=1 that came in after STOPPING=1 would be the last word.
   let last = Promise.resolve()
-  return words => (last = last.then(() => runNotify(words, env, logger)))
+  let cut = new AbortController()
+  return (words, timeoutMs) => {
+    cut.abort()
+    cut = new AbortController()
+    const { signal } = cut
+    // One after the other: READY=1 that came in after STOPPING=1 would be the last word.
+    last = last.then(() => runNotify(words, env, logger, AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)])))
+    return last
+  }
 }
 
-function runNotify(words: readonly string[], env: NodeJS.ProcessEnv, logger: Logger): Promise<void> {
+/** systemd-notify waits until systemd has taken the words, so that it is known whose they are. */
+function runNotify(
+  words: readonly string[],
+  env: NodeJS.ProcessEnv,
+  logger: Logger,
+  signal: AbortSignal
+): Promise<void> {
   return new Promise(resolve => {
-    execFile('systemd-notify', words, { env, timeout: TELL_TIMEOUT_MS }, (error, _, stderr) => {
-      if (error !== null) {
-        const reason = stderr.trim() || error.message
-        logger.warn({ words, reason }, 'the supervisor could not be told: is systemd-notify installed?')
-      }
+    execFile('systemd-notify', words, { env, signal }, (error, _, stderr) => {
+      if (error !== null) logger.warn({ words, reason: reasonOf(error, stderr, signal) }, NOT_TOLD)
       resolve()
     })
   })
+}
+
+function reasonOf(error: Error, stderr: string, { aborted, reason }: AbortSignal): string {
+  if (aborted)
+    return reason instanceof Error && reason.name === 'TimeoutError'
+      ? 'nobody took it in time'
+      : 'given up for the next word'
+  if ('code' in error && error.code === 'ENOENT')
+    return 'there is no systemd-notify: install it, or unset NOTIFY_SOCKET'
+  return stderr.trim() || error.message
 }

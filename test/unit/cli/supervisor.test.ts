@@ -32,31 +32,48 @@ function fakeNotify(t: TestContext, script: string): string {
   return folder
 }
 
+/** Longer than any of these takes. */
+const LONG_MS = 60_000
+
 test('without a supervisor nothing is started, and with one it gets the words in order', async t => {
   const heard = join(temporaryDirectory(t), 'heard')
-  // Long enough that the second would begin before the first ends, were it not made to wait.
-  const script = `exec >> '${heard}'; echo "$NOTIFY_SOCKET $*"; for i in 1 2 3 4 5 6; do env true; done; echo end`
-  const folder = fakeNotify(t, script)
+  const folder = fakeNotify(t, `echo "$NOTIFY_SOCKET $*" >> '${heard}'`)
   const env = { PATH: `${folder}:${path}` }
   const { logger, warnings } = listen()
-  await createTellSupervisor(env, logger)(['READY=1'])
+  await createTellSupervisor(env, logger)(['READY=1'], LONG_MS)
   assert.equal(existsSync(heard), false)
   const tell = createTellSupervisor({ ...env, NOTIFY_SOCKET: '/run/notify' }, logger)
-  await Promise.all([tell(['READY=1', 'STATUS=serving a and b']), tell(['STOPPING=1'])])
-  const first = '/run/notify READY=1 STATUS=serving a and b\nend\n'
-  assert.equal(readFileSync(heard, 'utf8'), `${first}/run/notify STOPPING=1\nend\n`)
+  await tell(['READY=1', 'STATUS=serving a and b'], LONG_MS)
+  await tell(['STOPPING=1'], LONG_MS)
+  assert.equal(readFileSync(heard, 'utf8'), '/run/notify READY=1 STATUS=serving a and b\n/run/notify STOPPING=1\n')
   assert.deepEqual(warnings, [])
+})
+
+test('a word that nobody takes is given up when the next is due, and that one when its time is over', async t => {
+  // Ends only by a signal.
+  const folder = fakeNotify(t, 'exec tail -f /dev/null')
+  const { logger, warnings } = listen()
+  const tell = createTellSupervisor({ PATH: `${folder}:${path}`, NOTIFY_SOCKET: '/run/notify' }, logger)
+  await Promise.all([tell(['READY=1'], LONG_MS), tell(['STOPPING=1'], 200)])
+  assert.deepEqual(
+    warnings.map(({ fields }) => fields),
+    [
+      { words: ['READY=1'], reason: 'given up for the next word' },
+      { words: ['STOPPING=1'], reason: 'nobody took it in time' }
+    ]
+  )
 })
 
 test('a supervisor that cannot be told costs a line in the log that says why', async t => {
   for (const [PATH, reason] of [
-    [temporaryDirectory(t), 'spawn systemd-notify ENOENT'],
+    [temporaryDirectory(t), 'there is no systemd-notify: install it, or unset NOTIFY_SOCKET'],
     [`${fakeNotify(t, 'echo "no such socket" >&2; exit 1')}:${path}`, 'no such socket']
   ] as const) {
     const { logger, warnings } = listen()
-    await createTellSupervisor({ PATH, NOTIFY_SOCKET: '/run/notify' }, logger)(['READY=1'])
-    const message = 'the supervisor could not be told: is systemd-notify installed?'
-    assert.deepEqual(warnings, [{ fields: { words: ['READY=1'], reason }, message }])
+    await createTellSupervisor({ PATH, NOTIFY_SOCKET: '/run/notify' }, logger)(['READY=1'], LONG_MS)
+    assert.deepEqual(warnings, [
+      { fields: { words: ['READY=1'], reason }, message: 'the supervisor could not be told' }
+    ])
   }
 })
 
