@@ -33,7 +33,7 @@ const exitCodeHelp = `
 Exit codes:
   0  done
   1  the broker refused the request, or serving failed; verify, inspect, quarantine: damage was found;
-     dump, restore: refused
+     dump, restore: refused; the output could not be written, as on a full disk
   2  wrong use of a command, or a fault in the configuration
   3  no broker could be reached, or none answered in time; offline commands: the directory cannot be opened`
 
@@ -126,7 +126,7 @@ function failureJson(error: HttpClientError, exitCode: ExitCode): string {
 
 /** What a missing answer leaves open, and the most likely cause of a connection that a broker closed. */
 function unansweredHints({ method, url, reason }: HttpClientError): string {
-  const isPlain = url.startsWith('http:') && reason.includes('UND_ERR_SOCKET')
+  const isPlain = url.startsWith('http:') && reason.includes('socket hang up')
   return [
     method === 'GET' ? '' : '. A write may or may not have happened',
     isPlain ? '. A broker with a certificate is named with https:// (--broker)' : ''

@@ -1,7 +1,7 @@
 /**
  * A small client of the HTTP API. No dependency, no state but the address and, over TLS, open connections; any thread.
- * Numbers of an answer are exact: what JSON would round becomes a bigint. It never retries: a caller that does must
- * know what the failure says about the log: `written`.
+ * Numbers of an answer are exact: what JSON would round becomes a bigint. It never retries what writes records: a caller that does
+ * must know what the failure says about the log: `written`.
  */
 import type { Written } from '../../model/errors.ts'
 import { isPlainPeer, isUntrusted, untrustedReason, type ClientTls } from '../tls.ts'
@@ -327,10 +327,10 @@ export class HttpClient {
     if (error instanceof Error && error.name === 'TimeoutError') {
       return new HttpClientError(request, 'unanswered', 0, `no answer within ${this.#timeoutMs} ms`)
     }
-    // fetch wraps the reason; a connection to several addresses wraps it once more.
+    // A connection to several addresses has an error of each.
     const { code, message } = causeOf(error)
     const isBeforeSending = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH'].includes(code)
-    const isUnreachable = isBeforeSending || code === 'UND_ERR_CONNECT_TIMEOUT' || code === 'EACCES'
+    const isUnreachable = isBeforeSending || code === 'ETIMEDOUT' || code === 'EACCES'
     if (isUntrusted(code)) {
       return new HttpClientError(request, 'untrusted', 0, untrustedReason(message), { code: null, written: 'no' })
     }

@@ -1,6 +1,7 @@
 /** The HTTP client: exact numbers, and errors told apart. */
 import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
+import type { Socket } from 'node:net'
 import { test } from 'node:test'
 import { HttpClient, HttpClientError, parseExact, writeExact } from '../../../../src/client/http/http-client.ts'
 import { freePort, startFakeBroker } from '../../cli/terminal.ts'
@@ -82,4 +83,34 @@ test('a broker that does not answer in time, or hangs up, is unanswered', async 
   const broker = await startFakeBroker(t, () => null)
   const lost = await failureOf(new HttpClient({ broker: broker.url, timeoutMs: 5_000 }).produce('x', [{ value: 'v' }]))
   assert.deepEqual([lost.kind, lost.written], ['unanswered', 'unknown'])
+})
+
+test('a port that browsers avoid is asked like any other', async () => {
+  for (const broker of ['http://127.0.0.1:1', 'http://127.0.0.1:6667']) {
+    const { kind, written, reason } = await failureOf(new HttpClient({ broker, timeoutMs: 5_000 }).listTopics())
+    assert.deepEqual([kind, written], ['unreachable', 'no'])
+    assert.match(reason, /ECONNREFUSED/)
+  }
+})
+
+test('a connection that the broker closed between two requests costs neither of them, but a produce is not sent twice', async t => {
+  const served = new WeakSet<Socket>()
+  const asked: string[] = []
+  const server = createServer((request, response) => {
+    asked.push(request.method ?? '')
+    if (served.has(request.socket)) return request.socket.destroy()
+    served.add(request.socket)
+    return response.end('{"topics":[]}')
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  t.after(() => server.close())
+  const address = server.address()
+  assert.ok(address !== null && typeof address === 'object')
+  const client = new HttpClient({ broker: `http://127.0.0.1:${address.port}`, timeoutMs: 5_000 })
+  await client.listTopics()
+  await client.deleteTopic('x')
+  assert.deepEqual(asked, ['GET', 'DELETE', 'DELETE'])
+  await client.listTopics()
+  const { kind, written } = await failureOf(client.produce('x', [{ value: 'v' }]))
+  assert.deepEqual([kind, written, asked.slice(3)], ['unanswered', 'unknown', ['GET', 'POST']])
 })
