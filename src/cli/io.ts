@@ -2,8 +2,6 @@
  * What a command gets from its process, so that tests can stand in for the terminal; the exit codes; errors of use.
  * Results go to stdout, everything else to stderr. Main thread.
  */
-import { once } from 'node:events'
-
 /** What an exit code means; --help lists them. */
 export const exitCodes = {
   ok: 0,
@@ -38,7 +36,14 @@ export class UsageError extends Error {
   override readonly name = 'UsageError'
 }
 
-/** Writes text and waits while the reader is behind, so that long output does not pile up in memory. */
+/**
+ * Writes text and waits while the reader is behind, so that long output does not pile up in memory. That the output failed
+ * is told to nobody here: whoever has the process hears it from the stream, and knows what it means (main.ts).
+ */
 export async function print(output: TextOutput, text: string): Promise<void> {
-  if (!output.write(text)) await once(output, 'drain')
+  if (output.write(text)) return
+  const { promise, resolve } = Promise.withResolvers<void>()
+  output.once('drain', resolve).once('error', resolve)
+  await promise
+  output.off('drain', resolve).off('error', resolve)
 }
