@@ -3,6 +3,7 @@ import type { Command } from 'commander'
 import { formatBytes } from '../base/amounts.ts'
 import type { ClientOptions } from '../client/binary/index.ts'
 import { parseAddress } from '../config/address.ts'
+import { limits } from '../model/limits.ts'
 import type { BenchOptions } from './bench-run.ts'
 import {
   accessOf,
@@ -23,9 +24,6 @@ import { print, UsageError, type CliIo, type ExitCode } from './io.ts'
 const BINARY_PORT = 9001
 const SECONDS_DEFAULT = 10
 const SECONDS_MAX = 3600
-/** The window of requests that a broker runs at once on a connection. */
-const IN_FLIGHT_MAX = 32
-const VALUE_BYTES_MAX = 2n ** 25n
 /** Of all requests that are under way at once: what this process has in memory. */
 const LOAD_BYTES_MAX = 2 ** 30
 /** What a record takes beside its value, about. */
@@ -83,10 +81,10 @@ function readOptions(options: OptionTexts, access: BrokerAccess): BenchOptions {
   const records = whole('records', '--records', Number.MAX_SAFE_INTEGER)
   const seconds = whole('seconds', '--seconds', SECONDS_MAX) ?? (records === null ? SECONDS_DEFAULT : SECONDS_MAX)
   const shape = {
-    valueBytes: Number(sizeOf(options['bytes'], '--bytes', { min: 0n, max: VALUE_BYTES_MAX })),
-    batchRecords: whole('batch', '--batch', 100_000) ?? 1,
+    valueBytes: Number(sizeOf(options['bytes'], '--bytes', { min: 0n, max: BigInt(limits.recordBytesMax) })),
+    batchRecords: whole('batch', '--batch', limits.requestRecordsMax) ?? 1,
     connections: whole('connections', '--connections', 1000) ?? 1,
-    inFlight: whole('inFlight', '--in-flight', IN_FLIGHT_MAX) ?? 1
+    inFlight: whole('inFlight', '--in-flight', limits.connectionRequestsMax) ?? 1
   }
   checkLoad(shape)
   return {
@@ -96,7 +94,7 @@ function readOptions(options: OptionTexts, access: BrokerAccess): BenchOptions {
     keepsTopic: options['keep'] === true,
     recordsMax: records ?? Number.POSITIVE_INFINITY,
     seconds,
-    partitions: whole('partitions', '--partitions', 10_000) ?? 1,
+    partitions: whole('partitions', '--partitions', limits.partitionsMax) ?? 1,
     keyed: options['keyed'] === true,
     consumes: options['consume'] === true,
     isJson: options['json'] === true

@@ -3,6 +3,7 @@
  * Settings. Everything that names a setting is made from it: parsing, --help, `config explain`; the shipped
  * config/millrace.toml and docs/configuration.md are tested against it. Data only; main thread and CLI.
  */
+import { limits } from '../model/limits.ts'
 import { originFault } from './address.ts'
 import { address, bytes, choice, duration, integer, list, optional, text, toggle } from './kinds.ts'
 import { coldStorageSettings, journalSettings, logSettings } from './log-settings.ts'
@@ -103,7 +104,7 @@ const limit = {
   maxRecordBytes: {
     flag: '--max-record-bytes',
     group: 'Limits',
-    kind: bytes({ min: 1, max: 32 * MIB }),
+    kind: bytes({ min: 1, max: limits.recordBytesMax }),
     fallback: 8 * MIB,
     text: 'Largest record: bytes of key, value and headers together'
   },

@@ -13,6 +13,8 @@ export const limits = {
   topicsMax: 20_000,
   /** Records of one produce request (spec 4). */
   requestRecordsMax: 100_000,
+  /** The highest that --max-record-bytes can be set to: no broker takes a larger record, so no client sends one. */
+  recordBytesMax: 32 * 1024 * 1024,
   /** Headers of one record, and bytes of the name of one: far above any use, and their bytes count as the record's. */
   recordHeadersMax: 100,
   headerNameBytesMax: 1024,
