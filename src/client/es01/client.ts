@@ -4,11 +4,11 @@
  */
 import { assert } from '../../base/assert.ts'
 import { decodeConsumed, encodeConsumeFrame } from '../../wire/es01/consume.ts'
-import type { ConsumedRecord, ConsumeRequest } from '../../wire/es01/consume.ts'
+import type { ConsumedRecord } from '../../wire/es01/consume.ts'
 import { encodeFrame, opcodes } from '../../wire/es01/frame.ts'
 import type { Frame } from '../../wire/es01/frame.ts'
 import { decodeProduced, encodeProduceFrame } from '../../wire/es01/produce-frame.ts'
-import type { ProduceRecord, ProduceResult } from '../../wire/es01/produce-frame.ts'
+import type { ProduceRecord, ProduceResult, SequenceRun } from '../../wire/es01/produce-frame.ts'
 import { openConnection } from './connection.ts'
 import type { ConnectOptions, Es01ClientConnection } from './connection.ts'
 import { Es01Error } from './errors.ts'
@@ -20,9 +20,23 @@ export type { Frame } from '../../wire/es01/frame.ts'
 export { encodeProduceFrame } from '../../wire/es01/produce-frame.ts'
 export type { ProduceRecord, ProduceResult } from '../../wire/es01/produce-frame.ts'
 
-/** Which records to read. `offset` is a safe integer; one beyond the end gives an empty answer. */
-export interface ConsumeOptions extends ConsumeRequest {
+/** Which records to read. */
+export interface ConsumeRequest {
+  readonly topic: string
+  readonly partition: number
+  /** A safe integer from 0. One that the partition has dropped reads from its first record on; one beyond the end nothing. */
   readonly offset: number
+  /** The broker has a ceiling of its own for both. */
+  readonly maxRecords?: number
+  readonly maxBytes?: number
+}
+
+/** What a produce may have beside its records. */
+export interface ProduceExtras {
+  /** Where all of them go, in place of what they say themselves. */
+  readonly run?: SequenceRun
+  /** In place of the connection's. */
+  readonly timeoutMs?: number
 }
 
 /** What one consume gave. Keys and values are the caller's. */
@@ -42,13 +56,21 @@ export interface Es01Client {
   readonly hasGzip: boolean
   /** False once nothing can be sent any more: make a new client. */
   readonly isOpen: boolean
+  /** An answer is due, and nothing came in all the time of a request: the peer may be gone without a word. */
+  readonly isSilent: boolean
   /**
    * Resolves when the records are as durable as the broker promises; results in their order. All are written or none.
    * @param producerId makes it idempotent: each record then has a sequence, one more than the last of its partition.
    */
-  produce(topic: string, records: readonly ProduceRecord[], producerId?: string): Promise<ProduceResult[]>
-  consume(request: ConsumeOptions): Promise<Consumed>
-  ping(): Promise<void>
+  produce(
+    topic: string,
+    records: readonly ProduceRecord[],
+    producerId?: string,
+    extras?: ProduceExtras
+  ): Promise<ProduceResult[]>
+  /** @param timeoutMs in place of the connection's. */
+  consume(request: Required<ConsumeRequest>, timeoutMs?: number): Promise<Consumed>
+  ping(timeoutMs?: number): Promise<void>
   /**
    * Sends a whole request frame, made once with encodeProduceFrame and sent as often as wanted; its request id is
    * written over. The frame must not change, nor be sent again, until the promise settles.
@@ -85,8 +107,18 @@ class Client implements Es01Client {
     return this.#connection.isOpen
   }
 
-  produce(topic: string, records: readonly ProduceRecord[], producerId?: string): Promise<ProduceResult[]> {
-    return this.#connection.request(encodeProduceFrame(0, topic, records, producerId ?? null), answer => {
+  get isSilent(): boolean {
+    return this.#connection.isSilent
+  }
+
+  produce(
+    topic: string,
+    records: readonly ProduceRecord[],
+    producerId?: string,
+    { run, timeoutMs }: ProduceExtras = {}
+  ): Promise<ProduceResult[]> {
+    const frame = encodeProduceFrame(0, topic, records, producerId ?? null, run ?? null)
+    return this.#connection.request(frame, timeoutMs ?? null, answer => {
       const results = decodeProduced(payloadOf(answer, opcodes.produced))
       if (typeof results === 'string') throw malformed(results)
       if (results.length === records.length) return results
@@ -94,9 +126,9 @@ class Client implements Es01Client {
     })
   }
 
-  consume(request: ConsumeOptions): Promise<Consumed> {
+  consume(request: Required<ConsumeRequest>, timeoutMs?: number): Promise<Consumed> {
     assert(Number.isSafeInteger(request.offset) && request.offset >= 0, 'offset must be a safe integer from 0')
-    return this.#connection.request(encodeConsumeFrame(0, request), answer => {
+    return this.#connection.request(encodeConsumeFrame(0, request), timeoutMs ?? null, answer => {
       // Records are views of the payload: one copy of it for all of them.
       const consumed = decodeConsumed(Buffer.from(payloadOf(answer, opcodes.consumed)))
       if (typeof consumed === 'string') throw malformed(consumed)
@@ -106,14 +138,14 @@ class Client implements Es01Client {
     })
   }
 
-  ping(): Promise<void> {
-    return this.#connection.request(encodeFrame(0, opcodes.ping, Buffer.alloc(0)), answer => {
+  ping(timeoutMs?: number): Promise<void> {
+    return this.#connection.request(encodeFrame(0, opcodes.ping, Buffer.alloc(0)), timeoutMs ?? null, answer => {
       payloadOf(answer, opcodes.pong)
     })
   }
 
   sendFrame(frame: Buffer): Promise<Frame> {
-    return this.#connection.request(frame, answer => ({ ...answer, payload: Buffer.from(answer.payload) }))
+    return this.#connection.request(frame, null, answer => ({ ...answer, payload: Buffer.from(answer.payload) }))
   }
 
   close(): Promise<void> {

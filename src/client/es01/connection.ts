@@ -34,15 +34,18 @@ export interface ConnectOptions {
   readonly gzip?: boolean
   /** For connecting and the handshake together. Default: 5 s. */
   readonly connectTimeoutMs?: number
-  /** For each request, from sending to its whole answer. Default: 30 s. */
+  /** For each request that names no time of its own, from sending to its whole answer. Default: 30 s. */
   readonly requestTimeoutMs?: number
+  /** Ends the connecting; of a connection that is made it ends nothing. */
+  readonly signal?: AbortSignal
 }
 
 /** What is done with an answer. The frame's payload is a view that is valid during the call alone. */
 type Settle = { readonly resolve: (frame: Frame) => void; readonly reject: (error: Es01Error) => void }
 
 interface OpenRequest extends Settle {
-  readonly deadlineMs: number
+  readonly startMs: number
+  readonly timeoutMs: number
   /** False while it waits to be deflated: then nothing of it can have reached the broker. */
   isSent: boolean
 }
@@ -58,7 +61,8 @@ export function openConnection(options: ConnectOptions): Promise<Es01ClientConne
   const where = `${options.host}:${options.port}`
   return new Promise((resolve, reject) => {
     const address = { host: options.host, port: options.port, noDelay: true }
-    const { tls } = options
+    const { tls, signal } = options
+    if (signal?.aborted === true) return reject(abortedError())
     const socket = tls === undefined ? connect(address) : connectSecurely({ ...address, ...trustOf(tls) })
     const reader = new FrameReader(ANSWER_BYTES_MAX)
     const timeoutMs = options.connectTimeoutMs ?? 5_000
@@ -66,8 +70,11 @@ export function openConnection(options: ConnectOptions): Promise<Es01ClientConne
       fail(new Es01Error('timeout', 'no', `no handshake with ${where} in ${timeoutMs} ms`))
     }, timeoutMs)
     const asked = options.gzip === true ? features.gzip : 0
+    const abort = (): void => fail(abortedError())
+    signal?.addEventListener('abort', abort)
     const fail = (error: Es01Error): void => {
       clearTimeout(timer)
+      signal?.removeEventListener('abort', abort)
       // A socket that is being destroyed may still report; the promise has its reason already.
       socket
         .removeAllListeners()
@@ -93,12 +100,17 @@ export function openConnection(options: ConnectOptions): Promise<Es01ClientConne
         )
       }
       clearTimeout(timer)
+      signal?.removeEventListener('abort', abort)
       socket.removeAllListeners()
       reader.skip(reply.bytes)
       const hasGzip = (reply.features & asked & features.gzip) !== 0
       resolve(new Es01ClientConnection(socket, reader, hasGzip, options.requestTimeoutMs ?? 30_000))
     })
   })
+}
+
+function abortedError(): Es01Error {
+  return new Es01Error('connection', 'no', 'the client was closed')
 }
 
 /** An open connection. Made by openConnection alone. */
@@ -108,7 +120,7 @@ export class Es01ClientConnection {
   readonly #socket: Socket
   readonly #reader: FrameReader
   readonly #requestTimeoutMs: number
-  /** In order of sending, so the first has the nearest deadline. */
+  /** In order of the calls. */
   readonly #open = new Map<number, OpenRequest>()
   /** Ids whose requests timed out: their answers are dropped when they come. */
   readonly #abandoned = new Set<number>()
@@ -116,6 +128,10 @@ export class Es01ClientConnection {
   readonly #outgoing: Outgoing[] = []
   #nextId = 1
   #timer: NodeJS.Timeout | null = null
+  /** What the timer is set to. */
+  #timerMs = Infinity
+  /** When the first of the requests was made that are owed an answer since the peer was last heard; null: none is. */
+  #waitingSinceMs: number | null = null
   /** Why nothing can be sent any more. */
   #ended: Es01Error | null = null
   readonly #closed: Promise<void>
@@ -141,22 +157,31 @@ export class Es01ClientConnection {
     return this.#ended === null
   }
 
+  /** An answer is due, and nothing came in all the time of a request. */
+  get isSilent(): boolean {
+    return this.#waitingSinceMs !== null && this.#waitingSinceMs + this.#requestTimeoutMs <= performance.now()
+  }
+
   /**
    * Sends a whole request frame under an id of this connection, which is written into the frame.
    *
    * @param frame not to be changed or sent again until the promise settles: sockets read it later.
+   * @param timeoutMs null: that of the connection. After a shorter one the connection goes on; a late answer is dropped.
    * @param read turns the answer into the result; its payload is a view that is valid during the call alone. It may throw Es01Error.
    * @returns rejects with Es01Error: `written` no if nothing left this client, unknown if the answer was lost.
    */
-  request<Result>(frame: Buffer, read: (answer: Frame) => Result): Promise<Result> {
+  request<Result>(frame: Buffer, timeoutMs: number | null, read: (answer: Frame) => Result): Promise<Result> {
     if (this.#ended !== null) {
       return Promise.reject(new Es01Error(this.#ended.kind, 'no', this.#ended.message, this.#ended))
     }
     const id = this.#takeId()
     patchRequestId(frame, 0, id)
+    const startMs = performance.now()
+    const timeout = timeoutMs ?? this.#requestTimeoutMs
     return new Promise((resolve, reject) => {
       this.#open.set(id, {
-        deadlineMs: performance.now() + this.#requestTimeoutMs,
+        startMs,
+        timeoutMs: timeout,
         isSent: false,
         reject,
         resolve: answer => {
@@ -169,7 +194,7 @@ export class Es01ClientConnection {
         }
       })
       this.#send(id, frame)
-      this.#armTimer()
+      this.#armTimer(startMs + timeout)
     })
   }
 
@@ -213,6 +238,7 @@ export class Es01ClientConnection {
     const request = this.#open.get(id)
     if (request === undefined) return
     request.isSent = true
+    this.#waitingSinceMs ??= request.startMs
     this.#socket.write(bytes)
   }
 
@@ -224,9 +250,10 @@ export class Es01ClientConnection {
 
   #onData(chunk: Buffer): void {
     this.#reader.push(chunk)
+    if (this.#waitingSinceMs !== null) this.#waitingSinceMs = performance.now()
     for (;;) {
       const frame = this.#reader.next()
-      if (frame === null) return
+      if (frame === null) break
       if (typeof frame === 'string') return this.#end('protocol', frame)
       if (isRequestOpcode(frame.opcode)) return this.#end('protocol', `the broker sent opcode ${frame.opcode}`)
       const request = this.#open.get(frame.requestId)
@@ -237,6 +264,7 @@ export class Es01ClientConnection {
         return this.#end('protocol', `the broker answered request ${frame.requestId}, which is not open`)
       }
     }
+    if (this.#open.size + this.#abandoned.size === 0) this.#waitingSinceMs = null
   }
 
   #settle(request: OpenRequest, answer: Frame): void {
@@ -256,32 +284,41 @@ export class Es01ClientConnection {
     else payload.then(inflated => request.resolve({ ...answer, payload: inflated }), fail)
   }
 
-  #armTimer(): void {
-    if (this.#timer !== null) return
-    const [first] = this.#open.values()
-    if (first === undefined) return
-    this.#timer = setTimeout(() => this.#onTimer(), Math.max(1, first.deadlineMs - performance.now()))
+  /** The timer goes off at the nearest deadline at the latest. It is not set anew for each answer: mostly all come in time. */
+  #armTimer(deadlineMs: number): void {
+    if (deadlineMs >= this.#timerMs) return
+    this.#clearTimer()
+    this.#timerMs = deadlineMs
+    this.#timer = setTimeout(() => this.#onTimer(), Math.max(1, deadlineMs - performance.now()))
     this.#timer.unref()
   }
 
-  #onTimer(): void {
+  #clearTimer(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer)
     this.#timer = null
+    this.#timerMs = Infinity
+  }
+
+  #onTimer(): void {
+    this.#clearTimer()
     const nowMs = performance.now()
+    let nextMs = Infinity
     for (const [id, request] of this.#open) {
-      if (request.deadlineMs > nowMs) break
+      const { startMs, timeoutMs, isSent, reject } = request
+      if (startMs + timeoutMs > nowMs) {
+        nextMs = Math.min(nextMs, startMs + timeoutMs)
+        continue
+      }
       this.#open.delete(id)
-      if (request.isSent) this.#abandoned.add(id)
-      request.reject(
-        new Es01Error('timeout', request.isSent ? 'unknown' : 'no', `no answer in ${this.#requestTimeoutMs} ms`)
-      )
+      if (isSent) this.#abandoned.add(id)
+      reject(new Es01Error('timeout', isSent ? 'unknown' : 'no', `no answer in ${Math.round(timeoutMs)} ms`))
     }
-    this.#armTimer()
+    this.#armTimer(nextMs)
   }
 
   #end(kind: Es01Error['kind'], message: string, cause?: unknown): void {
     this.#ended ??= new Es01Error(kind, 'no', message, cause)
-    if (this.#timer !== null) clearTimeout(this.#timer)
-    this.#timer = null
+    this.#clearTimer()
     this.#socket.destroy()
     const lost = [...this.#open.values()]
     this.#open.clear()

@@ -6,7 +6,7 @@
  */
 import { assert } from '../../base/assert.ts'
 import { RESULT_BYTES } from '../../model/requests.ts'
-import { readU32, readU64Exact, writeU16, writeU32 } from './bytes.ts'
+import { readU32, readU64Exact, writeU16, writeU32, writeU64Exact } from './bytes.ts'
 import { FRAME_HEADER_BYTES, opcodes, writeFrameHeader } from './frame.ts'
 import { RECORD_FIXED_BYTES } from '../produce/ring-layout.ts'
 
@@ -26,6 +26,13 @@ export interface ProduceRecord {
   readonly sequence?: bigint
 }
 
+/** Records that follow each other in one partition: the first has that sequence, each further one the next. */
+export interface SequenceRun {
+  readonly partition: number
+  /** A safe integer. */
+  readonly firstSequence: number
+}
+
 /** Where a record was written. `offset` is exact up to 2^53 − 1, which no log reaches. */
 export interface ProduceResult {
   readonly partition: number
@@ -43,15 +50,24 @@ function writeField(target: Buffer, at: number, field: Uint8Array | string): num
   return at + field.length
 }
 
+/** Writes length and bytes. The length is known afterwards, so a text is measured no second time. */
+function writeSized(target: Buffer, at: number, field: Uint8Array | string): number {
+  const end = writeField(target, at + 4, field)
+  writeU32(target, at, end - at - 4)
+  return end
+}
+
 /**
  * @returns one whole frame. It may be sent again and again with another id (patchRequestId in frame.ts).
  * @param producerId absent or null: none.
+ * @param run absent or null: partitions and sequences are those of the records.
  */
 export function encodeProduceFrame(
   requestId: number,
   topic: string,
   records: readonly ProduceRecord[],
-  producerId: string | null = null
+  producerId: string | null = null,
+  run: SequenceRun | null = null
 ): Buffer {
   const topicBytes = byteLength(topic)
   assert(topicBytes <= 0xffff, 'a topic name has at most 65,535 bytes in a frame')
@@ -66,19 +82,24 @@ export function encodeProduceFrame(
   at = writeU32(frame, at, producerId === null ? -1 : byteLength(producerId))
   at = writeField(frame, at, producerId ?? '')
   at = writeU32(frame, at, records.length)
-  for (const record of records) at = writeRecord(frame, at, record)
+  let sequence = run === null ? 0 : run.firstSequence
+  for (const record of records) {
+    at = writeKeyAndValue(frame, at, record)
+    if (run === null) {
+      at = writeU32(frame, at, record.partition ?? -1)
+      at = frame.writeBigInt64BE(record.sequence ?? NO_SEQUENCE, at)
+    } else {
+      at = writeU32(frame, at, run.partition)
+      at = writeU64Exact(frame, at, sequence++)
+    }
+  }
   assert(at === frame.length, 'a produce frame is as long as it was computed')
   return frame
 }
 
-function writeRecord(frame: Buffer, at: number, record: ProduceRecord): number {
-  const key = record.key ?? null
-  let position = writeU32(frame, at, key === null ? -1 : byteLength(key))
-  position = writeField(frame, position, key ?? '')
-  position = writeU32(frame, position, byteLength(record.value))
-  position = writeField(frame, position, record.value)
-  position = writeU32(frame, position, record.partition ?? -1)
-  return frame.writeBigInt64BE(record.sequence ?? NO_SEQUENCE, position)
+function writeKeyAndValue(frame: Buffer, at: number, { key, value }: ProduceRecord): number {
+  const isKeyless = key === undefined || key === null
+  return writeSized(frame, isKeyless ? writeU32(frame, at, -1) : writeSized(frame, at, key), value)
 }
 
 /** @returns the results in the order of the request, or a text if the payload is malformed. */
