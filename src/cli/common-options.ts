@@ -89,11 +89,11 @@ export function openClient(options: OptionTexts, io: CliIo, waitMs = 0): HttpCli
 
 /** How an https broker is trusted. @throws UsageError if the file cannot be read. */
 function trustIn(options: OptionTexts): ClientTls {
-  const isInsecure = options['insecure'] === true
+  const insecure = options['insecure'] === true
   const path = textOf(options['tlsCa'])
-  if (path === null) return { isInsecure }
+  if (path === null) return { insecure }
   try {
-    return { isInsecure, ca: readFileSync(path, 'utf8') }
+    return { insecure, ca: readFileSync(path, 'utf8') }
   } catch (error) {
     throw new UsageError(`--tls-ca '${path}' cannot be read: ${error instanceof Error ? error.message : String(error)}`)
   }

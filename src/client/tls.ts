@@ -4,12 +4,12 @@ export interface ClientTls {
   /** PEM of who may have signed the broker's certificate, or that certificate itself. Default: the authorities that Node.js knows. */
   readonly ca?: string
   /** Takes any certificate: whoever stands between may read and change everything. */
-  readonly isInsecure?: boolean
+  readonly insecure?: boolean
 }
 
 /** The same in the words of node:tls. */
-export function trustOf({ ca, isInsecure }: ClientTls): { ca?: string; rejectUnauthorized: boolean } {
-  return { ...(ca === undefined ? {} : { ca }), rejectUnauthorized: isInsecure !== true }
+export function trustOf({ ca, insecure }: ClientTls): { ca?: string; rejectUnauthorized: boolean } {
+  return { ...(ca === undefined ? {} : { ca }), rejectUnauthorized: insecure !== true }
 }
 
 /** Codes of node:tls for a certificate that is not trusted, or is another's. */

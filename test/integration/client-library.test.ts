@@ -125,7 +125,7 @@ describe('the client library', () => {
     const files = writeCertificate(temporaryDirectory(t), made)
     const broker = await startBroker(t, { flags: { '--tls-cert': files.cert, '--tls-key': files.key } })
     await binary(t, broker, { tls: { ca: made.cert } }).ping()
-    await binary(t, broker, { tls: { isInsecure: true } }).ping()
+    await binary(t, broker, { tls: { insecure: true } }).ping()
     await assert.rejects(binary(t, broker, { tls: {} }).ping(), { kind: 'untrusted', retryable: false })
   })
 

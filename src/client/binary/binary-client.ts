@@ -6,23 +6,19 @@
  */
 import { limits } from '../../model/limits.ts'
 import type { ProduceRecord, ProduceResult } from '../../wire/es01/produce-frame.ts'
-import type { Consumed, Es01Client } from '../es01/client.ts'
-import { clientErrorOf, closedError, invalidError, type ClientError } from './client-error.ts'
+import type { Consumed, ConsumeRequest } from '../es01/client.ts'
+import { clientErrorOf, closedError, invalidField, withWritten, type ClientError } from './client-error.ts'
 import { connectingOf, ranges, type ClientOptions } from './options.ts'
 import { backoffMs } from './pauses.ts'
-import { checkedBytesOf, checkTopic } from './records.ts'
-import { Session } from './session.ts'
-
-/** Which records to read. */
-export interface ConsumeRequest {
-  readonly topic: string
-  readonly partition: number
-  /** Whole, from 0. One that the partition has dropped reads from its first record on. */
-  readonly offset: number
-  /** The broker has a ceiling of its own for both. */
-  readonly maxRecords?: number
-  readonly maxBytes?: number
-}
+import {
+  checkedListBytesOf,
+  checkName,
+  checkOffset,
+  checkPartition,
+  checkRequestBytes,
+  NO_SUCH_PARTITION
+} from './records.ts'
+import { Session, type Send } from './session.ts'
 
 export interface ProduceOptions {
   /** Each record then has a partition and a sequence, one more than the last of its partition. */
@@ -31,6 +27,12 @@ export interface ProduceOptions {
 
 /** What sending a request twice does: nothing to the log, or it writes twice, or the broker knows it again. */
 type Repeat = 'reads' | 'doubles' | 'is known'
+
+/** A call whose arguments are in order. */
+interface Call<Result> {
+  readonly repeat: Repeat
+  readonly send: Send<Result>
+}
 
 /** Every promise rejects with ClientError. */
 export class BinaryClient {
@@ -47,39 +49,32 @@ export class BinaryClient {
    * Resolves when the records are as durable as the broker promises, in their order. All are written or none.
    * Their bytes must not change until then.
    */
-  produce(
-    topic: string,
-    records: readonly ProduceRecord[],
-    { producerId }: ProduceOptions = {}
-  ): Promise<ProduceResult[]> {
-    return this.#call(repeatOf(records, producerId), () => {
-      checkTopic(topic)
-      for (const record of records) checkedBytesOf(record)
-      return connection => connection.produce(topic, records, producerId)
+  produce(topic: string, records: readonly ProduceRecord[], options: ProduceOptions = {}): Promise<ProduceResult[]> {
+    return this.#call(() => {
+      if (typeof options !== 'object' || options === null)
+        throw invalidField('options', options, 'it must be an object')
+      const { producerId } = options
+      if (producerId !== undefined) checkName('producerId', producerId)
+      checkName('topic', topic)
+      const bytes = checkedListBytesOf(records)
+      checkRequestBytes(bytes, topic, producerId ?? '', this.#session.options.requestBytesMax)
+      return {
+        repeat: repeatOf(records, producerId),
+        send: (connection, timeoutMs) => connection.produce(topic, records, producerId, { timeoutMs })
+      }
     })
   }
 
   /** Reads a partition from an offset on. */
   consume(request: ConsumeRequest): Promise<Consumed> {
-    return this.#call('reads', () => {
-      const { topic, partition, offset } = request
-      checkTopic(topic)
-      if (!Number.isSafeInteger(offset) || offset < 0) throw invalidError(`offset is ${offset}: whole, from 0`)
-      if (!Number.isInteger(partition) || partition < 0 || partition >= 2 ** 32) {
-        throw invalidError(`partition is ${partition}: partitions are numbered from 0`)
-      }
-      const maxRecords = request.maxRecords ?? ranges.maxRecords.value
-      const maxBytes = request.maxBytes ?? ranges.maxBytes.value
-      for (const limit of [maxRecords, maxBytes]) {
-        if (!Number.isInteger(limit) || limit < 1 || limit >= 2 ** 32)
-          throw invalidError(`a limit of a read is ${limit}`)
-      }
-      return connection => connection.consume({ topic, partition, offset, maxRecords, maxBytes })
+    return this.#call(() => {
+      const whole = checkedReadOf(request)
+      return { repeat: 'reads', send: (connection, timeoutMs) => connection.consume(whole, timeoutMs) }
     })
   }
 
   ping(): Promise<void> {
-    return this.#call('reads', () => connection => connection.ping())
+    return this.#call(() => ({ repeat: 'reads', send: (connection, timeoutMs) => connection.ping(timeoutMs) }))
   }
 
   /** Takes no more calls; resolves when the open ones are settled and the connection is closed. */
@@ -95,9 +90,9 @@ export class BinaryClient {
     this.#session.destroy()
   }
 
-  async #call<Result>(repeat: Repeat, prepare: () => (connection: Es01Client) => Promise<Result>): Promise<Result> {
+  async #call<Result>(prepare: () => Call<Result>): Promise<Result> {
     if (this.#isClosing) throw closedError()
-    const running = this.#attempt(repeat, prepare())
+    const running = this.#attempt(prepare())
     this.#open.add(running)
     try {
       return await running
@@ -106,7 +101,7 @@ export class BinaryClient {
     }
   }
 
-  async #attempt<Result>(repeat: Repeat, send: (connection: Es01Client) => Promise<Result>): Promise<Result> {
+  async #attempt<Result>({ repeat, send }: Call<Result>): Promise<Result> {
     const session = this.#session
     const deadlineMs = performance.now() + session.options.requestTimeoutMs
     let mayBeWritten = false
@@ -117,7 +112,7 @@ export class BinaryClient {
       try {
         const connection = await session.connected(deadlineMs)
         isSent = true
-        return await session.exchange(connection, send)
+        return await session.exchange(connection, deadlineMs, send)
       } catch (error) {
         const failure = clientErrorOf(error)
         mayBeWritten ||= failure.written !== 'no'
@@ -131,8 +126,31 @@ export class BinaryClient {
 
 /** What the last attempt says of the log, with those before it in mind. */
 function verdict(failure: ClientError, repeat: Repeat, mayBeWritten: boolean): ClientError {
-  if (repeat === 'reads') return failure.written === 'no' ? failure : failure.withWritten('no')
-  return mayBeWritten && failure.written === 'no' ? failure.withWritten('unknown') : failure
+  if (repeat === 'reads') return withWritten(failure, 'no')
+  return mayBeWritten && failure.written === 'no' ? withWritten(failure, 'unknown') : failure
+}
+
+/** @returns the request with its limits. @throws ClientError of kind invalid */
+function checkedReadOf(request: ConsumeRequest): Required<ConsumeRequest> {
+  if (typeof request !== 'object' || request === null) throw invalidField('request', request, 'it must be an object')
+  const { topic, partition, offset } = request
+  checkName('topic', topic)
+  checkOffset('offset', offset)
+  // A consumer asks for one that no topic has.
+  checkPartition(partition, NO_SUCH_PARTITION)
+  return {
+    topic,
+    partition,
+    offset,
+    maxRecords: limitOf('maxRecords', request),
+    maxBytes: limitOf('maxBytes', request)
+  }
+}
+
+function limitOf(name: 'maxRecords' | 'maxBytes', { [name]: given }: ConsumeRequest): number {
+  if (given === undefined) return ranges[name].value
+  if (Number.isInteger(given) && given >= 1 && given < 2 ** 32) return given
+  throw invalidField(name, given, 'allowed are whole numbers from 1')
 }
 
 /** The broker knows records again by their sequences, as long as they are among the last of their producer. */

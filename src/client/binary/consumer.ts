@@ -6,17 +6,18 @@
  *
  * Invariants
  * - A record counts as finished when the loop asks for the next one.
- * - No record of a partition that went to another member is handed out, or committed.
+ * - No record of a partition that went to another member is handed out, or committed; also not after it came back.
  */
 import { BinaryClient } from './binary-client.ts'
-import { clientErrorOf, invalidError, type ClientError } from './client-error.ts'
+import { clientError, clientErrorOf, invalidError, invalidField, type ClientError } from './client-error.ts'
 import { GroupMember, type TopicPartition } from './group-member.ts'
 import { GroupShare } from './group-share.ts'
 import { connectingOf, readingOf, type GroupReadOptions, type ReadOptions, type Reading } from './options.ts'
 import { PartitionReader, type ReceivedRecord, type StartPlace } from './partition-reader.ts'
-import { Bell } from './pauses.ts'
-import { NO_SUCH_PARTITION } from './records.ts'
+import { Bell, type Backoff } from './pauses.ts'
+import { checkName, checkOffset, checkPartition, NO_SUCH_PARTITION } from './records.ts'
 import { partitionCountOf } from './refusals.ts'
+import { untilItSucceeds } from './retries.ts'
 
 /** Partitions that are read without a group. */
 export interface PartitionsOptions extends ReadOptions {
@@ -44,8 +45,11 @@ export class Consumer implements AsyncIterable<ReceivedRecord> {
   readonly #options: ConsumerOptions
   readonly #client: BinaryClient
   readonly #reading: Reading
+  readonly #reconnect: Backoff
   readonly #share: GroupShare | null
   #readers: readonly PartitionReader[] = []
+  /** Where each record comes from that was handed out: a partition that went and came back has another reader. */
+  readonly #sources = new WeakMap<ReceivedRecord, PartitionReader>()
   /** Reader that is asked first: the one behind the last that had something. */
   #turn = 0
   #failure: ClientError | null = null
@@ -58,6 +62,7 @@ export class Consumer implements AsyncIterable<ReceivedRecord> {
     const connecting = connectingOf(options)
     this.#options = options
     this.#reading = readingOf(options)
+    this.#reconnect = connecting.reconnect
     this.#client = new BinaryClient(options)
     if (!('group' in options)) {
       checkPlaces(options)
@@ -65,14 +70,19 @@ export class Consumer implements AsyncIterable<ReceivedRecord> {
       return
     }
     const { group, topics, http } = options
-    if (!Array.isArray(topics) || topics.length === 0) throw invalidError('topics must name at least one')
-    if (!/^https?:\/\//.test(http)) throw invalidError('http must be an address like http://127.0.0.1:9000')
+    checkGroup(options)
     const { token, tls, requestTimeoutMs: timeoutMs } = connecting
-    this.#share = new GroupShare(new GroupMember({ group, topics, http, token, tls, timeoutMs }), this.#reading, {
-      onAssigned: ({ places, committed }) => this.#assign(places, committed),
-      onLost: () => this.#assign([], () => null),
-      onFailed: error => this.#fail(error)
-    })
+    const member = new GroupMember({ group, topics, http, token, tls, timeoutMs })
+    this.#share = new GroupShare(
+      member,
+      { reading: this.#reading, reconnect: this.#reconnect },
+      {
+        readers: () => this.#readers,
+        onAssigned: ({ places, committed }) => this.#assign(places, committed),
+        onLost: () => this.#assign([], () => null),
+        onFailed: error => this.#fail(error)
+      }
+    )
   }
 
   /** @throws ClientError of kind invalid: it was asked for before */
@@ -85,14 +95,16 @@ export class Consumer implements AsyncIterable<ReceivedRecord> {
   /**
    * Has the group go on behind what the loop has finished with. Records of partitions that went to another member are left
    * out. Of a consumer without a group it does nothing.
-   * @param record the one in hand, or any of its loop: it and all before it in its partition are finished too.
+   * @param record the one in hand, or any that the loop gave: it and all before it in its partition are finished too.
+   * @throws ClientError of kind invalid: the loop did not give that object
    */
   async commit(record?: ReceivedRecord): Promise<void> {
     if (record !== undefined) {
-      const reader = this.#readers.find(isOf(record))
-      if (reader !== undefined) reader.finishedOffset = Math.max(reader.finishedOffset ?? 0, record.offset + 1)
+      const reader = this.#sources.get(record)
+      if (reader === undefined) throw invalidField('record', record, 'commit takes a record as the loop gave it')
+      if (!reader.isStopped) reader.finish(record)
     }
-    await this.#share?.commit(this.#readers)
+    await this.#share?.commit()
   }
 
   /** Ends the loop before its next record. Resolves when what was finished is committed and the group is left. */
@@ -126,8 +138,9 @@ export class Consumer implements AsyncIterable<ReceivedRecord> {
   *#recordsOf(reader: PartitionReader): Generator<ReceivedRecord, void, void> {
     for (const record of reader.take() ?? []) {
       if (this.#ending !== null || reader.isStopped) return
+      this.#sources.set(record, reader)
       yield record
-      reader.finishedOffset = Math.max(reader.finishedOffset ?? 0, record.offset + 1)
+      reader.finish(record)
     }
   }
 
@@ -146,11 +159,19 @@ export class Consumer implements AsyncIterable<ReceivedRecord> {
 
   async #begin(): Promise<void> {
     if (this.#ending !== null) return
-    if (this.#share !== null) return this.#share.start(() => this.#readers)
+    if (this.#share !== null) return this.#share.start()
     const { topic, partitions, from = 'earliest' } = this.#options as PartitionsOptions
-    const numbers = partitions ?? Array.from({ length: await this.#partitionCount(topic) }, (_, i) => i)
+    const numbers = partitions ?? Array.from({ length: await this.#partitionCountUntilKnown(topic) }, (_, i) => i)
     const places = numbers.map(partition => ({ topic, partition }))
     this.#assign(places, () => from)
+  }
+
+  #partitionCountUntilKnown(topic: string): Promise<number> {
+    return untilItSucceeds(() => this.#partitionCount(topic), {
+      backoff: this.#reconnect,
+      bell: this.#bell,
+      isOver: () => this.#ending !== null
+    })
   }
 
   /** A read of a partition that no topic has is refused with the number there is. */
@@ -163,16 +184,16 @@ export class Consumer implements AsyncIterable<ReceivedRecord> {
       if (count === null) throw failure
       return count
     }
-    throw invalidError(`topic ${topic} has a partition ${NO_SUCH_PARTITION}`)
+    throw clientError('protocol', 'no', `the broker read partition ${NO_SUCH_PARTITION}`)
   }
 
   /** Readers of partitions that stay go on where they are. */
   #assign(places: readonly TopicPartition[], from: (place: TopicPartition) => StartPlace | null): void {
-    if (this.#ending !== null) return
     const fallback = this.#options.from ?? 'earliest'
-    const kept = this.#readers.filter(reader => places.some(isOf(reader)))
+    const kept = this.#readers.filter(reader => places.some(isOf(reader)) && !isOvertaken(reader, from(reader)))
     for (const reader of this.#readers) if (!kept.includes(reader)) reader.stop()
-    const made = places
+    const added = this.#ending === null ? places : []
+    const made = added
       .filter(place => !kept.some(isOf(place)))
       .map(place => new PartitionReader(place.topic, place.partition, from(place) ?? fallback, this.#readerParts()))
     this.#readers = [...kept, ...made]
@@ -183,6 +204,7 @@ export class Consumer implements AsyncIterable<ReceivedRecord> {
     return {
       client: this.#client,
       reading: this.#reading,
+      reconnect: this.#reconnect,
       onRead: () => this.#bell.ring(),
       onFailed: (error: ClientError) => this.#fail(error)
     }
@@ -194,11 +216,10 @@ export class Consumer implements AsyncIterable<ReceivedRecord> {
   }
 
   async #end(): Promise<void> {
-    const readers = this.#readers
     this.#bell.ring()
-    for (const reader of readers) reader.stop()
+    for (const reader of this.#readers) reader.stop()
     try {
-      await this.#share?.end(readers)
+      await this.#share?.end()
     } finally {
       this.#client.destroy()
     }
@@ -206,15 +227,37 @@ export class Consumer implements AsyncIterable<ReceivedRecord> {
 }
 
 function checkPlaces({ topic, partitions, from }: PartitionsOptions): void {
-  if (typeof topic !== 'string' || topic === '') throw invalidError('topic must be a name')
-  for (const partition of partitions ?? []) {
-    if (!Number.isInteger(partition) || partition < 0) throw invalidError(`partition is ${partition}: whole, from 0`)
+  checkName('topic', topic)
+  if (partitions !== undefined && !Array.isArray(partitions)) {
+    throw invalidField('partitions', partitions, 'it must be an array')
   }
+  for (const partition of partitions ?? []) checkPartition(partition)
   if (new Set(partitions).size !== (partitions ?? []).length) throw invalidError('partitions are named twice')
-  const isOffset = typeof from === 'number' && Number.isSafeInteger(from) && from >= 0
-  if (from !== undefined && from !== 'earliest' && from !== 'latest' && !isOffset) {
-    throw invalidError(`from is ${from}: earliest, latest, or an offset`)
+  if (typeof from === 'number') checkOffset('from', from)
+  else checkFrom(from, "allowed are 'earliest', 'latest', or an offset")
+}
+
+function checkGroup({ group, topics, http, from }: GroupOptions): void {
+  checkName('group', group)
+  if (!Array.isArray(topics) || topics.length === 0) throw invalidError('topics must name at least one')
+  for (const topic of topics) checkName('topic', topic)
+  if (typeof http !== 'string' || !/^https?:\/\//.test(http)) {
+    throw invalidField('http', http, 'it must be an address like http://127.0.0.1:9000')
   }
+  checkFrom(from, "allowed are 'earliest' and 'latest'")
+}
+
+function checkFrom(from: unknown, allowed: string): void {
+  if (from !== undefined && from !== 'earliest' && from !== 'latest') throw invalidField('from', from, allowed)
+}
+
+/**
+ * Whether the group is behind more of that partition than its reader is: it went to another member and came back between
+ * two beats, or somebody else has committed for the group.
+ */
+function isOvertaken({ finishedOffset, from }: PartitionReader, committed: StartPlace | null): boolean {
+  if (typeof committed !== 'number') return false
+  return committed > (finishedOffset ?? (typeof from === 'number' ? from : 0))
 }
 
 function isOf(place: TopicPartition): (other: TopicPartition) => boolean {

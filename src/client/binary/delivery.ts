@@ -76,7 +76,9 @@ export function stepAfterFailure(delivery: Delivery, failure: ClientError): Step
   const { kind, written, message } = failure
   if (kind !== 'refused' || written === 'unknown') {
     if (written === 'unknown') delivery.mayBeWritten = delivery.isInDoubt = true
-    const isOver = kind === 'closed' || kind === 'untrusted' || kind === 'invalid'
+    // An answer that cannot be read leaves in doubt what it was about; a peer of another protocol leaves nothing so.
+    const isForeign = kind === 'protocol' && written === 'no'
+    const isOver = kind === 'closed' || kind === 'untrusted' || kind === 'invalid' || isForeign
     return isOver ? rejection(delivery) : { kind: 'again', waitMs: null }
   }
   const fault = sequenceFaultOf(message)

@@ -1,17 +1,18 @@
 /**
  * Requests of one pipelined client in flight: bounded, so that what waits gathers into larger batches here instead of
  * standing in the buffers of sockets. Any thread with an event loop.
+ *
+ * Invariant: places are given in the order of the calls, and kept while a connection is made anew.
  */
-import type { Es01Client } from '../es01/client.ts'
-import type { Session } from './session.ts'
-
-/** As many as the broker works on for one connection; more would only wait there. */
-const REQUESTS_MAX = 32
+import { limits } from '../../model/limits.ts'
+import { clientError } from './client-error.ts'
+import type { Send, Session } from './session.ts'
 
 export class Flight {
   readonly #session: Session
   #count = 0
-  readonly #waiting: (() => void)[] = []
+  /** Who waits for a place, in order. */
+  readonly #waiting = new Set<() => void>()
 
   constructor(session: Session) {
     this.#session = session
@@ -19,13 +20,17 @@ export class Flight {
 
   /**
    * Has a request sent on the open connection, when there is one and there is room.
+   * @param deadlineMs of all of it, on the clock of performance.now().
    * @param send called at once, in the order of the calls; the connection is open then.
-   * @returns what it gives. Rejects as Session.connected does, or as `send` does.
+   * @returns what it gives. Rejects as Session.connected does, with a timeout, or as `send` does.
    */
-  async run<Result>(deadlineMs: number, send: (connection: Es01Client) => Promise<Result>): Promise<Result> {
-    const connection = await this.#board(deadlineMs)
+  async run<Result>(deadlineMs: number, send: Send<Result>): Promise<Result> {
+    // As many as the broker works on for one connection; more would only wait there.
+    if (this.#count < limits.connectionRequestsMax) this.#count++
+    else await this.#place(deadlineMs)
     try {
-      return await this.#session.exchange(connection, send)
+      const connection = await this.#session.connected(deadlineMs)
+      return await this.#session.exchange(connection, deadlineMs, send)
     } finally {
       this.#leave()
     }
@@ -36,23 +41,31 @@ export class Flight {
     return this.#session.pause(ms)
   }
 
-  /** Takes a place. A place is passed on to who waits, never offered to all: the order of waiting holds. */
-  async #board(deadlineMs: number): Promise<Es01Client> {
-    for (;;) {
-      const connection = await this.#session.connected(deadlineMs)
-      if (this.#count < REQUESTS_MAX) {
-        this.#count++
-        return connection
+  /** Resolves with a place that another request had. */
+  #place(deadlineMs: number): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const take = (): void => {
+        clearTimeout(timer)
+        resolve()
       }
-      await new Promise<void>(resolve => this.#waiting.push(resolve))
-      if (connection.isOpen) return connection
-      this.#leave()
-    }
+      const giveUp = (): void => {
+        this.#waiting.delete(take)
+        const reason = `${limits.connectionRequestsMax} other requests were in flight all the time`
+        reject(clientError('timeout', 'no', reason, { retryable: true }))
+      }
+      const timer = setTimeout(giveUp, Math.max(1, deadlineMs - performance.now()))
+      this.#waiting.add(take)
+    })
   }
 
+  /** A place is passed on to who waits, never offered to all: the order of waiting holds. */
   #leave(): void {
-    const next = this.#waiting.shift()
-    if (next === undefined) this.#count--
-    else next()
+    const [next] = this.#waiting
+    if (next === undefined) {
+      this.#count--
+      return
+    }
+    this.#waiting.delete(next)
+    next()
   }
 }

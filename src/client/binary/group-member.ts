@@ -13,7 +13,7 @@ import {
 } from '../http/group-calls.ts'
 import { HttpClient, HttpClientError, type Whole } from '../http/http-client.ts'
 import type { ClientTls } from '../tls.ts'
-import { ClientError, type ClientErrorKind } from './client-error.ts'
+import { clientError, type ClientErrorKind } from './client-error.ts'
 
 export interface TopicPartition {
   readonly topic: string
@@ -122,7 +122,7 @@ async function translated<Result>(call: () => Promise<Result>): Promise<Result> 
   } catch (error) {
     if (!(error instanceof HttpClientError)) throw error
     const { kind, status, message } = error
-    const isRetryable = kind === 'unreachable' || kind === 'unanswered' || status >= 500 || status === 429
-    throw new ClientError(kinds[kind], 'no', message, { isRetryable, cause: error })
+    const retryable = kind === 'unreachable' || kind === 'unanswered' || status >= 500 || status === 429
+    throw clientError(kinds[kind], 'no', message, { retryable, cause: error })
   }
 }

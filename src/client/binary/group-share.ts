@@ -3,53 +3,62 @@
  * intervals, leaves. Any thread with an event loop; one owner.
  *
  * Invariants
- * - Commits go one after the other, and only upwards while a partition stays.
+ * - Commits go one after the other, and only upwards: from where the group was when the partition was assigned.
  * - After the broker gave the member up, all its partitions begin anew where the group has committed: others may have read on.
  */
-import { clientErrorOf, closedError, type ClientError } from './client-error.ts'
+import { clientErrorOf, type ClientError } from './client-error.ts'
 import type { Assigned, GroupMember } from './group-member.ts'
 import type { Reading } from './options.ts'
 import type { PartitionReader } from './partition-reader.ts'
-import { backoffMs, Bell } from './pauses.ts'
+import { Bell, type Backoff } from './pauses.ts'
+import { untilItSucceeds } from './retries.ts'
 
 export interface ShareOwner {
+  /** Those of the partitions that are this member's now. */
+  readonly readers: () => readonly PartitionReader[]
   readonly onAssigned: (assigned: Assigned) => void
   readonly onLost: () => void
   readonly onFailed: (error: ClientError) => void
 }
 
-/** Pauses while the broker cannot be asked. */
-const failing = { initialMs: 100, maxMs: 5_000 }
+/** How often a member asks. */
+export interface ShareTimes {
+  readonly reading: Reading
+  /** Pauses while the broker cannot be asked. */
+  readonly reconnect: Backoff
+}
 
 export class GroupShare {
   readonly #member: GroupMember
   readonly #reading: Reading
   readonly #owner: ShareOwner
-  /** What the group has of a reader. */
+  readonly #reconnect: Backoff
+  /** What this member has committed of a reader. */
   readonly #committed = new WeakMap<PartitionReader, number>()
   #committing: Promise<void> = Promise.resolve()
   #isEnded = false
   readonly #bell = new Bell()
 
-  constructor(member: GroupMember, reading: Reading, owner: ShareOwner) {
+  constructor(member: GroupMember, { reading, reconnect }: ShareTimes, owner: ShareOwner) {
     this.#member = member
     this.#reading = reading
+    this.#reconnect = reconnect
     this.#owner = owner
   }
 
-  /** Joins; beats and commits from then on. @param readers those there are now. @throws ClientError */
-  async start(readers: () => readonly PartitionReader[]): Promise<void> {
+  /** Joins; beats and commits from then on. @throws ClientError */
+  async start(): Promise<void> {
     await this.#persist(() => this.#join())
     const fail = (error: unknown): void => {
       if (!this.#isEnded) this.#owner.onFailed(clientErrorOf(error))
     }
     this.#beat().catch(fail)
-    if (this.#reading.commitIntervalMs > 0) this.#commitAtIntervals(readers).catch(fail)
+    if (this.#reading.commitIntervalMs > 0) this.#commitAtIntervals().catch(fail)
   }
 
   /** Commits what is finished of partitions that are still this member's. */
-  commit(readers: readonly PartitionReader[]): Promise<void> {
-    const commit = (): Promise<void> => this.#commit(readers)
+  commit(): Promise<void> {
+    const commit = (): Promise<void> => this.#commit()
     const committing = this.#committing.then(commit, commit)
     // Whoever asked hears of it; the next commit goes on in any case.
     this.#committing = committing.catch(() => undefined)
@@ -57,14 +66,15 @@ export class GroupShare {
   }
 
   /** @throws ClientError: what was finished is not committed */
-  async end(readers: readonly PartitionReader[]): Promise<void> {
+  async end(): Promise<void> {
     this.#isEnded = true
     this.#bell.ring()
-    try {
-      await this.commit(readers)
-    } finally {
-      await this.#member.leave()
-    }
+    const failure = await this.commit().then(() => null, clientErrorOf)
+    const leaving = this.#member.leave()
+    if (failure === null) return leaving
+    // That records come again is worse than that the others wait until the broker has given the member up.
+    await leaving.catch(clientErrorOf)
+    throw failure
   }
 
   async #join(): Promise<void> {
@@ -86,34 +96,27 @@ export class GroupShare {
     }
   }
 
-  async #commitAtIntervals(readers: () => readonly PartitionReader[]): Promise<void> {
+  async #commitAtIntervals(): Promise<void> {
     while (!this.#isEnded) {
       await this.#bell.wait(this.#reading.commitIntervalMs)
-      await this.#persist(() => this.commit(readers()))
+      await this.#persist(() => this.commit())
     }
   }
 
-  async #commit(readers: readonly PartitionReader[]): Promise<void> {
-    for (const reader of readers) {
-      const { finishedOffset } = reader
-      const isOurs = this.#isEnded || !reader.isStopped
-      if (finishedOffset === null || !isOurs || finishedOffset <= (this.#committed.get(reader) ?? -1)) continue
+  async #commit(): Promise<void> {
+    for (const reader of this.#owner.readers()) {
+      const { finishedOffset, from } = reader
+      const committed = this.#committed.get(reader) ?? (typeof from === 'number' ? from : -1)
+      if (finishedOffset === null || finishedOffset <= committed) continue
+      // While the one before it was committed, this one may have gone to another member.
+      if (!this.#owner.readers().includes(reader)) continue
       await this.#member.commit(reader, finishedOffset)
       this.#committed.set(reader, finishedOffset)
     }
   }
 
   /** Until it succeeds, or cannot, or the end. */
-  async #persist(call: () => Promise<void>): Promise<void> {
-    for (let attempt = 1; !this.#isEnded; attempt++) {
-      try {
-        return await call()
-      } catch (error) {
-        const failure = clientErrorOf(error)
-        if (!failure.retryable) throw failure
-        await this.#bell.wait(backoffMs(attempt, failing, Math.random()))
-      }
-    }
-    throw closedError()
+  #persist(call: () => Promise<void>): Promise<void> {
+    return untilItSucceeds(call, { backoff: this.#reconnect, bell: this.#bell, isOver: () => this.#isEnded })
   }
 }

@@ -1,8 +1,10 @@
 /**
  * Options of the client library: shapes, defaults, ranges. Pure, any thread. docs/client.md lists them; a test compares.
  */
+import { frameLengthMax, limits } from '../../model/limits.ts'
 import type { ClientTls } from '../tls.ts'
-import { invalidError } from './client-error.ts'
+import { invalidError, invalidField } from './client-error.ts'
+import type { Backoff } from './pauses.ts'
 
 /** Where the broker is, and how to speak with it. */
 export interface ClientOptions {
@@ -17,9 +19,11 @@ export interface ClientOptions {
   readonly tls?: ClientTls
   /** For one connection: TCP, TLS and the handshake together. */
   readonly connectTimeoutMs?: number
-  /** For each request from sending it to its answer, and for sending it again over a new connection. */
+  /** For each request from sending it to its answer; of a BinaryClient, with sending it again over new connections. */
   readonly requestTimeoutMs?: number
-  /** Waits between attempts to connect: the longest doubles from the first to the last, each is drawn below it. */
+  /** Bytes of one request: what the broker's largest record and the fields around it need. */
+  readonly requestBytesMax?: number
+  /** Waits between attempts: the longest doubles from the first to the last, each is drawn below it. */
   readonly reconnect?: { readonly initialMs?: number; readonly maxMs?: number }
 }
 
@@ -68,10 +72,15 @@ export const ranges = {
   'reconnect.initialMs': { value: 100, min: 1, max: DAY_MS },
   'reconnect.maxMs': { value: 5_000, min: 1, max: DAY_MS },
   lingerMs: { value: 5, min: 0, max: DAY_MS },
-  // A frame of 16 MiB is taken by every broker: the largest batch, and what stands around its records, is below it.
+  // A frame of the least is taken by every broker, and one above the most by none.
+  requestBytesMax: {
+    value: limits.frameBytesMin,
+    min: limits.frameBytesMin,
+    max: frameLengthMax(limits.recordBytesMax)
+  },
+  // The largest batch, and what stands around its records, is below what every broker takes.
   batchBytes: { value: MIB, min: 1, max: 8 * MIB },
-  // As many as the broker takes in one request.
-  batchRecords: { value: 10_000, min: 1, max: 100_000 },
+  batchRecords: { value: 10_000, min: 1, max: limits.requestRecordsMax },
   bufferBytes: { value: 64 * MIB, min: 1, max: 2 ** 40 },
   deliveryTimeoutMs: { value: 120_000, min: 1, max: 7 * DAY_MS },
   maxBytes: { value: MIB, min: 1, max: 32 * MIB },
@@ -83,11 +92,14 @@ export const ranges = {
 /** Each switch: what holds without it. */
 export const switches = { gzip: false, idempotent: true } as const
 
+/** What is neither a number with a default nor a switch. */
+export const others = ['host', 'port', 'token', 'tls'] as const
+
 function numberOf(name: keyof typeof ranges, given: number | undefined): number {
   const { value, min, max } = ranges[name]
   if (given === undefined) return value
   if (Number.isInteger(given) && given >= min && given <= max) return given
-  throw invalidError(`${name} is ${given}: allowed are whole numbers from ${min} to ${max}`)
+  throw invalidField(name, given, `allowed are whole numbers from ${min} to ${max}`)
 }
 
 /** Options of a connection with nothing left out. */
@@ -99,24 +111,41 @@ export interface Connecting {
   readonly tls: ClientTls | null
   readonly connectTimeoutMs: number
   readonly requestTimeoutMs: number
-  readonly reconnect: { readonly initialMs: number; readonly maxMs: number }
+  readonly requestBytesMax: number
+  readonly reconnect: Backoff
+}
+
+function switchOf(name: keyof typeof switches, given: boolean | undefined): boolean {
+  if (given === undefined) return switches[name]
+  if (typeof given === 'boolean') return given
+  throw invalidField(name, given, 'it must be true or false')
+}
+
+function objectOf<Options extends object>(name: string, given: Options): Options {
+  if (typeof given === 'object' && given !== null) return given
+  throw invalidField(name, given, 'it must be an object')
 }
 
 /** @throws ClientError of kind invalid */
 export function connectingOf(options: ClientOptions): Connecting {
-  const { host, port, token = '', gzip = switches.gzip, tls = null, reconnect = {} } = options
-  if (typeof host !== 'string' || host === '') throw invalidError('host must be a name or an address')
-  if (!Number.isInteger(port) || port < 1 || port > 65_535) throw invalidError(`port is ${port}: allowed is 1 to 65535`)
-  const initialMs = numberOf('reconnect.initialMs', reconnect.initialMs)
+  const { host, port, token = '', tls, reconnect = {} } = objectOf('options', options)
+  if (typeof host !== 'string' || host === '') throw invalidField('host', host, 'it must be a name or an address')
+  if (!Number.isInteger(port) || port < 1 || port > 65_535) throw invalidField('port', port, 'allowed is 1 to 65535')
+  if (typeof token !== 'string' || Buffer.byteLength(token) > limits.tokenBytesMax) {
+    // A secret is not repeated.
+    throw invalidError(`token must be a text of at most ${limits.tokenBytesMax} bytes`)
+  }
+  const initialMs = numberOf('reconnect.initialMs', objectOf('reconnect', reconnect).initialMs)
   const maxMs = numberOf('reconnect.maxMs', reconnect.maxMs)
   return {
     host,
     port,
     token,
-    gzip,
-    tls,
+    gzip: switchOf('gzip', options.gzip),
+    tls: tls === undefined ? null : objectOf('tls', tls),
     connectTimeoutMs: numberOf('connectTimeoutMs', options.connectTimeoutMs),
     requestTimeoutMs: numberOf('requestTimeoutMs', options.requestTimeoutMs),
+    requestBytesMax: numberOf('requestBytesMax', options.requestBytesMax),
     reconnect: { initialMs, maxMs: Math.max(initialMs, maxMs) }
   }
 }
@@ -133,13 +162,18 @@ export interface Batching {
 
 /** @throws ClientError of kind invalid */
 export function batchingOf(options: PipelinedOptions): Batching {
+  const lingerMs = numberOf('lingerMs', options.lingerMs)
+  const deliveryTimeoutMs = numberOf('deliveryTimeoutMs', options.deliveryTimeoutMs)
+  if (lingerMs >= deliveryTimeoutMs) {
+    throw invalidField('lingerMs', lingerMs, `it must be below deliveryTimeoutMs, which is ${deliveryTimeoutMs}`)
+  }
   return {
-    lingerMs: numberOf('lingerMs', options.lingerMs),
+    lingerMs,
     batchBytes: numberOf('batchBytes', options.batchBytes),
     batchRecords: numberOf('batchRecords', options.batchRecords),
     bufferBytes: numberOf('bufferBytes', options.bufferBytes),
-    idempotent: options.idempotent ?? switches.idempotent,
-    deliveryTimeoutMs: numberOf('deliveryTimeoutMs', options.deliveryTimeoutMs)
+    idempotent: switchOf('idempotent', options.idempotent),
+    deliveryTimeoutMs
   }
 }
 

@@ -2,10 +2,11 @@
  * The records of one topic without idempotence: batches leave in the order of the calls, many in flight, and none is sent
  * again once it may have left. Any thread with an event loop.
  */
-import { ClientError, clientErrorOf } from './client-error.ts'
+import { clientError, clientErrorOf, type ClientError } from './client-error.ts'
+import type { ProduceResult } from '../../wire/es01/produce-frame.ts'
 import type { LaneParts } from './lane-parts.ts'
-import { lateError, OutgoingQueue, rejectAll, type Outgoing } from './outgoing.ts'
-import type { Es01Client } from '../es01/client.ts'
+import { earliestDeadlineMs, lateError, OutgoingQueue, rejectAll, settle, sumBytes, type Outgoing } from './outgoing.ts'
+import type { Send } from './session.ts'
 
 export class OrderedLane {
   readonly #topic: string
@@ -51,34 +52,34 @@ export class OrderedLane {
 
   /** Resolves when the batch has left, or did not. */
   #send(batch: readonly Outgoing[]): Promise<void> {
-    const deadlineMs = Math.min(...batch.map(record => record.deadlineMs))
+    const deadlineMs = earliestDeadlineMs(batch)
     return new Promise(left => {
-      const send = (connection: Es01Client): Promise<void> => {
+      let isBegun = false
+      const send: Send<void> = (connection, timeoutMs) => {
+        isBegun = true
         // One before it did not leave, which is known only now: it goes back too, behind that one.
-        if (this.#unsent.length > 0) return Promise.reject(new ClientError('connection', 'no', 'others go first'))
-        const produced = connection.produce(
-          this.#topic,
-          batch.map(({ record: { key = null, value, partition } }) => {
-            return { key, value, ...(partition === undefined ? {} : { partition }) }
-          })
-        )
+        if (this.#unsent.length > 0) return Promise.reject(clientError('connection', 'no', 'others go first'))
+        const records = batch.map(({ record }) => record)
+        const produced = connection.produce(this.#topic, records, undefined, { timeoutMs })
         left()
         return produced.then(results => {
           this.#parts.batchSize.raise()
-          for (const [i, record] of batch.entries()) record.resolve(results[i] as (typeof results)[number])
+          for (let i = 0; i < batch.length; i++) settle(batch[i] as Outgoing, results[i] as ProduceResult)
         })
       }
       this.#parts.flight.run(deadlineMs, send).catch((error: unknown) => {
-        this.#failed(batch, clientErrorOf(error))
+        this.#failed(batch, clientErrorOf(error), isBegun)
         left()
       })
     })
   }
 
   /** What never left goes back to its place, before all that was sent later; the rest is the caller's to judge. */
-  #failed(batch: readonly Outgoing[], failure: ClientError): void {
-    const isUnsent = failure.kind === 'connection' && failure.written === 'no'
-    if (failure.retryAfterMs !== null) this.#parts.batchSize.lower(batch.reduce((sum, { bytes }) => sum + bytes, 0))
+  #failed(batch: readonly Outgoing[], failure: ClientError, isBegun: boolean): void {
+    // What timed out while it was being deflated had others behind it, and goes back no more.
+    const mayGoAgain = failure.kind === 'connection' || (failure.kind === 'timeout' && !isBegun)
+    const isUnsent = mayGoAgain && failure.written === 'no'
+    if (failure.retryAfterMs !== null) this.#parts.batchSize.lower(sumBytes(batch))
     if (!isUnsent) return rejectAll(batch, failure)
     const nowMs = performance.now()
     const late = batch.filter(record => record.deadlineMs <= nowMs)

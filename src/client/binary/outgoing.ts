@@ -3,9 +3,10 @@
  * with an event loop; one owner at a time: the queue, then the batch.
  */
 import type { ProduceRecord, ProduceResult } from '../../wire/es01/produce-frame.ts'
-import { ClientError } from './client-error.ts'
+import { clientError, type ClientError } from './client-error.ts'
 import type { Batching } from './options.ts'
 import { Bell } from './pauses.ts'
+import type { Generation } from './room.ts'
 
 /** A record between `send` and its answer. */
 export interface Outgoing {
@@ -14,19 +15,42 @@ export interface Outgoing {
   readonly bytes: number
   readonly sentMs: number
   readonly deadlineMs: number
+  /** Where it is counted until it is settled. */
+  readonly generation: Generation
+  /** Called by `settle` and `rejectAll` alone. */
   readonly resolve: (result: ProduceResult) => void
   readonly reject: (error: ClientError) => void
 }
 
+/** A record is written. */
+export function settle(outgoing: Outgoing, result: ProduceResult): void {
+  outgoing.generation.leave(outgoing.bytes)
+  outgoing.resolve(result)
+}
+
 /** Rejects all of them with one error. */
 export function rejectAll(records: readonly Outgoing[], error: ClientError): void {
-  for (const record of records) record.reject(error)
+  for (const { generation, bytes, reject } of records) {
+    generation.leave(bytes)
+    reject(error)
+  }
+}
+
+/** @returns when the time of the first of them is over. Not by spreading: there are more than a call can have arguments. */
+export function earliestDeadlineMs(records: readonly Outgoing[]): number {
+  let earliestMs = Infinity
+  for (const { deadlineMs } of records) if (deadlineMs < earliestMs) earliestMs = deadlineMs
+  return earliestMs
+}
+
+/** @returns what they take of a frame. */
+export function sumBytes(records: readonly Outgoing[]): number {
+  return records.reduce((sum, { bytes }) => sum + bytes, 0)
 }
 
 /** The error of a record whose time is over. */
 export function lateError(deliveryTimeoutMs: number, written: 'no' | 'unknown', reason: string): ClientError {
-  const facts = { isRetryable: true }
-  return new ClientError('timeout', written, `not delivered in ${deliveryTimeoutMs} ms${reason}`, facts)
+  return clientError('timeout', written, `not delivered in ${deliveryTimeoutMs} ms${reason}`, { retryable: true })
 }
 
 /** What a batch may hold. */
@@ -88,6 +112,7 @@ export class OutgoingQueue {
   take(bounds: BatchBounds): Outgoing[] {
     const nowMs = performance.now()
     const batch: Outgoing[] = []
+    const late: Outgoing[] = []
     let bytes = 0
     for (let next = this.#records[this.#head]; next !== undefined; next = this.#records[this.#head]) {
       const isLate = next.deadlineMs <= nowMs
@@ -95,13 +120,14 @@ export class OutgoingQueue {
       if (!isLate && isFull) break
       this.#head++
       this.#bytes -= next.bytes
-      if (isLate) next.reject(lateError(this.#batching.deliveryTimeoutMs, 'no', ': others were in front of it'))
+      if (isLate) late.push(next)
       else {
         batch.push(next)
         bytes += next.bytes
       }
     }
     this.#dropTaken()
+    rejectAll(late, lateError(this.#batching.deliveryTimeoutMs, 'no', ': others were in front of it'))
     return batch
   }
 

@@ -11,10 +11,10 @@
 import { randomUUID } from 'node:crypto'
 import { limits } from '../../model/limits.ts'
 import type { ProduceResult } from '../../wire/es01/produce-frame.ts'
-import { ClientError, clientErrorOf } from './client-error.ts'
+import { clientError, clientErrorOf, withWritten, type ClientError } from './client-error.ts'
 import { attemptCount, stepAfterAnswer, stepAfterFailure, type Delivery, type Step } from './delivery.ts'
 import type { LaneParts } from './lane-parts.ts'
-import { lateError, OutgoingQueue, rejectAll, type Outgoing } from './outgoing.ts'
+import { earliestDeadlineMs, lateError, OutgoingQueue, rejectAll, settle, sumBytes, type Outgoing } from './outgoing.ts'
 import { backoffMs } from './pauses.ts'
 import { isTopicMissing } from './refusals.ts'
 
@@ -96,7 +96,7 @@ export class PartitionLane {
       mayBeWritten: false,
       isInDoubt: false
     }
-    const deadlineMs = Math.min(...batch.map(record => record.deadlineMs))
+    const deadlineMs = earliestDeadlineMs(batch)
     for (let attempt = 1; ; attempt++) {
       const { step, failure } = await this.#attempt(delivery, batch, deadlineMs)
       if ('waitMs' in step) {
@@ -123,11 +123,10 @@ export class PartitionLane {
 
   #send(delivery: Delivery, batch: readonly Outgoing[], deadlineMs: number): Promise<ProduceResult[]> {
     const skipped = batch.length - attemptCount(delivery)
-    const records = batch.slice(skipped).map(({ record: { key = null, value } }, i) => {
-      return { key, value, partition: this.#partition, sequence: delivery.first + BigInt(skipped + i) }
-    })
-    return this.#parts.flight.run(deadlineMs, connection => {
-      return connection.produce(this.#topic, records, this.#producerId)
+    const records = (skipped === 0 ? batch : batch.slice(skipped)).map(({ record }) => record)
+    const run = { partition: this.#partition, firstSequence: Number(delivery.first) + skipped }
+    return this.#parts.flight.run(deadlineMs, (connection, timeoutMs) => {
+      return connection.produce(this.#topic, records, this.#producerId, { run, timeoutMs })
     })
   }
 
@@ -146,14 +145,14 @@ export class PartitionLane {
         this.#renew()
         return this.#queue.putBack(batch)
       case 'smaller':
-        this.#parts.batchSize.lower(batch.reduce((sum, record) => sum + record.bytes, 0))
+        this.#parts.batchSize.lower(sumBytes(batch))
         return this.#queue.putBack(batch)
       case 'reroute':
         return this.#owner.onOutOfRange(step.partitionCount, batch, failure as ClientError)
       case 'reject':
         if (step.written === 'unknown') this.#renew()
         if (isTopicMissing((failure as ClientError).message)) this.#owner.onMadeAnew()
-        return rejectAll(batch, (failure as ClientError).withWritten(step.written))
+        return rejectAll(batch, withWritten(failure as ClientError, step.written))
     }
   }
 
@@ -163,7 +162,7 @@ export class PartitionLane {
     this.#parts.batchSize.raise()
     if ((results[0] as ProduceResult).offset < this.#nextOffset) this.#owner.onMadeAnew()
     this.#nextOffset = (results.at(-1) as ProduceResult).offset + 1
-    for (const [i, record] of batch.entries()) record.resolve(results[i] as ProduceResult)
+    for (let i = 0; i < batch.length; i++) settle(batch[i] as Outgoing, results[i] as ProduceResult)
   }
 
   /** The broker had forgotten the producer, and took the last records of the batch for its first. */
@@ -171,8 +170,8 @@ export class PartitionLane {
     this.#renew()
     this.#owner.onMadeAnew()
     const rest = batch.slice(0, batch.length - last.length)
-    rejectAll(rest, new ClientError('refused', 'unknown', FORGOTTEN))
-    for (const [i, record] of batch.slice(rest.length).entries()) record.resolve(last[i] as ProduceResult)
+    rejectAll(rest, clientError('refused', 'unknown', FORGOTTEN))
+    for (const [i, result] of last.entries()) settle(batch[rest.length + i] as Outgoing, result)
   }
 
   /** Its first record is late. What may be written goes as a whole; else the others have time left. */

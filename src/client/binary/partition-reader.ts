@@ -8,7 +8,8 @@ import type { ConsumedRecord } from '../../wire/es01/consume.ts'
 import type { BinaryClient } from './binary-client.ts'
 import { clientErrorOf, type ClientError } from './client-error.ts'
 import type { Reading } from './options.ts'
-import { backoffMs, Bell } from './pauses.ts'
+import { Bell, type Backoff } from './pauses.ts'
+import { untilItSucceeds } from './retries.ts'
 
 /** Where to begin: with the first record there is, behind the last, or at an offset. */
 export type StartPlace = 'earliest' | 'latest' | number
@@ -21,6 +22,8 @@ export interface ReceivedRecord extends ConsumedRecord {
 export interface ReaderParts {
   readonly client: Pick<BinaryClient, 'consume'>
   readonly reading: Reading
+  /** Pauses while reading fails and may not the next time. */
+  readonly reconnect: Backoff
   /** There is something to take. */
   readonly onRead: () => void
   /** Nothing will come any more. */
@@ -29,18 +32,15 @@ export interface ReaderParts {
 
 /** Pauses while a partition has nothing new: a busy one is looked at often, a silent one costs little. */
 const silence = { firstMs: 5, lastMs: 250 }
-/** Pauses while reading fails and may not the next time. */
-const failing = { initialMs: 100, maxMs: 5_000 }
 /** Beyond any log: a read there tells where the end is. */
 const BEYOND = Number.MAX_SAFE_INTEGER
 
 export class PartitionReader {
   readonly topic: string
   readonly partition: number
-  /** One past the last record that the caller has finished with; null before the first. */
-  finishedOffset: number | null = null
+  readonly from: StartPlace
   readonly #parts: ReaderParts
-  readonly #from: StartPlace
+  #finishedOffset: number | null = null
   #ahead: readonly ReceivedRecord[] | null = null
   #isStopped = false
   readonly #bell = new Bell()
@@ -48,8 +48,13 @@ export class PartitionReader {
   constructor(topic: string, partition: number, from: StartPlace, parts: ReaderParts) {
     this.topic = topic
     this.partition = partition
-    this.#from = from
+    this.from = from
     this.#parts = parts
+  }
+
+  /** One past the last record that the caller has finished with; null before the first. */
+  get finishedOffset(): number | null {
+    return this.#finishedOffset
   }
 
   get isStopped(): boolean {
@@ -59,6 +64,11 @@ export class PartitionReader {
   /** There is something to take. */
   get hasRead(): boolean {
     return this.#ahead !== null
+  }
+
+  /** The caller has finished with that record and all before it. */
+  finish({ offset }: ConsumedRecord): void {
+    this.#finishedOffset = Math.max(this.#finishedOffset ?? 0, offset + 1)
   }
 
   start(): void {
@@ -83,8 +93,8 @@ export class PartitionReader {
   }
 
   async #run(): Promise<void> {
-    let offset = this.#from === 'latest' ? (await this.#read(BEYOND)).highWatermark : 0
-    if (typeof this.#from === 'number') offset = this.#from
+    let offset = this.from === 'latest' ? (await this.#read(BEYOND)).highWatermark : 0
+    if (typeof this.from === 'number') offset = this.from
     let silenceMs = silence.firstMs
     while (!this.#isStopped) {
       const { records, nextOffset, highWatermark } = await this.#read(offset)
@@ -103,18 +113,14 @@ export class PartitionReader {
   }
 
   /** Until it succeeds, is stopped, or cannot succeed. */
-  async #read(offset: number): ReturnType<BinaryClient['consume']> {
+  #read(offset: number): ReturnType<BinaryClient['consume']> {
     const { topic, partition } = this
-    const { maxBytes, maxRecords } = this.#parts.reading
-    for (let attempt = 1; ; attempt++) {
-      try {
-        return await this.#parts.client.consume({ topic, partition, offset, maxBytes, maxRecords })
-      } catch (error) {
-        const failure = clientErrorOf(error)
-        if (!failure.retryable || this.#isStopped) throw failure
-        await this.#bell.wait(failure.retryAfterMs ?? backoffMs(attempt, failing, Math.random()))
-        if (this.#isStopped) throw failure
-      }
-    }
+    const { client, reading, reconnect } = this.#parts
+    const request = { topic, partition, offset, maxBytes: reading.maxBytes, maxRecords: reading.maxRecords }
+    return untilItSucceeds(() => client.consume(request), {
+      backoff: reconnect,
+      bell: this.#bell,
+      isOver: () => this.#isStopped
+    })
   }
 }

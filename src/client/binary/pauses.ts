@@ -20,6 +20,7 @@ export class Bell {
 
   /** Wakes all who wait now. */
   ring(): void {
+    if (this.#waiting.size === 0) return
     for (const wake of [...this.#waiting]) wake()
   }
 

@@ -7,13 +7,18 @@
  * turns out to be another one of its name.
  */
 import { fnv1a64Modulo } from '../../base/hash.ts'
-import { clientErrorOf, ClientError } from './client-error.ts'
+import { clientError, clientErrorOf, withWritten, type ClientError } from './client-error.ts'
 import type { LaneParts } from './lane-parts.ts'
-import { lateError, rejectAll, type Outgoing } from './outgoing.ts'
+import { earliestDeadlineMs, lateError, rejectAll, type Outgoing } from './outgoing.ts'
 import { PartitionLane, type LaneOwner } from './partition-lane.ts'
 import { backoffMs } from './pauses.ts'
-import { keyBytesOf, NO_SUCH_PARTITION } from './records.ts'
+import { NO_SUCH_PARTITION } from './records.ts'
 import { partitionCountOf } from './refusals.ts'
+
+/** Bytes of keys, for their hash: used within one call. */
+const scratch = Buffer.allocUnsafe(1024)
+/** UTF-8 of one unit of a string. */
+const UNIT_BYTES_MAX = 3
 
 export class RoutedTopic implements LaneOwner {
   readonly #topic: string
@@ -24,7 +29,7 @@ export class RoutedTopic implements LaneOwner {
   #partitionCount = 0
   /** Where records without key go now. */
   #sticky = 0
-  /** Records whose partition is not known yet, in order. */
+  /** Records whose partition is not known yet, and all that came after the first of them, in order. */
   #unrouted: Outgoing[] = []
   #isAsking = false
 
@@ -35,9 +40,9 @@ export class RoutedTopic implements LaneOwner {
   }
 
   add(record: Outgoing): void {
-    const { partition } = record.record
-    if (partition !== undefined) return this.#laneOf(partition).add(record)
-    if (this.#partitionCount > 0 && this.#unrouted.length === 0) return this.#laneOf(this.#route(record)).add(record)
+    // Whoever names a partition does not overtake who waits for the count, as that may go to the same one.
+    const isFirst = this.#unrouted.length === 0
+    if (isFirst && (this.#partitionCount > 0 || record.record.partition !== undefined)) return this.#route(record)
     this.#unrouted.push(record)
     if (this.#isAsking) return
     this.#isAsking = true
@@ -75,33 +80,59 @@ export class RoutedTopic implements LaneOwner {
     return lane
   }
 
-  #route({ record: { key = null } }: Outgoing): number {
-    if (key === null) {
-      if (this.#sticky >= this.#partitionCount) this.#sticky = 0
-      return this.#sticky
-    }
-    const bytes = keyBytesOf(key)
-    return fnv1a64Modulo(bytes, 0, bytes.length, this.#partitionCount)
+  /** The count is known, or the record names its partition. */
+  #route(outgoing: Outgoing): void {
+    const { partition } = outgoing.record
+    this.#laneOf(partition ?? this.#partitionOf(outgoing.record.key ?? null)).add(outgoing)
   }
 
-  /** Asks until the count is known, then routes what waited; or rejects it. */
+  #partitionOf(key: Uint8Array | string | null): number {
+    const count = this.#partitionCount
+    if (key === null) {
+      if (this.#sticky >= count) this.#sticky = 0
+      return this.#sticky
+    }
+    if (typeof key !== 'string') return fnv1a64Modulo(key, 0, key.length, count)
+    if (key.length * UNIT_BYTES_MAX <= scratch.length) return fnv1a64Modulo(scratch, 0, scratch.write(key), count)
+    const bytes = Buffer.from(key, 'utf8')
+    return fnv1a64Modulo(bytes, 0, bytes.length, count)
+  }
+
+  /** Asks until the count is known, then routes what waited; or rejects what needs it. */
   async #ask(): Promise<void> {
     for (let attempt = 1; this.#unrouted.length > 0; attempt++) {
-      const deadlineMs = Math.min(...this.#unrouted.map(record => record.deadlineMs))
       try {
-        this.#partitionCount = await this.#askOnce(deadlineMs)
-        for (const record of this.#unrouted.splice(0)) this.#laneOf(this.#route(record)).add(record)
+        this.#partitionCount = await this.#askOnce(earliestDeadlineMs(this.#unrouted))
+        for (const record of this.#takeUnrouted()) this.#route(record)
       } catch (error) {
         const failure = clientErrorOf(error)
-        if (!failure.retryable) rejectAll(this.#unrouted.splice(0), failure.withWritten('no'))
-        else await this.#waitAfter(failure, attempt)
+        if (failure.retryable) await this.#waitAfter(failure, attempt)
+        else this.#giveUp(withWritten(failure, 'no'))
       }
     }
     this.#isAsking = false
   }
 
+  #takeUnrouted(): Outgoing[] {
+    const records = this.#unrouted
+    this.#unrouted = []
+    return records
+  }
+
+  /** There will be no count. Who names a partition hears what the broker says of that. */
+  #giveUp(failure: ClientError): void {
+    const records = this.#takeUnrouted()
+    const isNamed = ({ record }: Outgoing): boolean => record.partition !== undefined
+    rejectAll(
+      records.filter(record => !isNamed(record)),
+      failure
+    )
+    for (const record of records.filter(isNamed)) this.#route(record)
+  }
+
   async #waitAfter(failure: ClientError, attempt: number): Promise<void> {
-    await this.#parts.flight.pause(failure.retryAfterMs ?? backoffMs(attempt, this.#parts.reconnect, Math.random()))
+    const waitMs = failure.retryAfterMs ?? backoffMs(attempt, this.#parts.reconnect, Math.random())
+    await this.#parts.flight.pause(Math.min(waitMs, earliestDeadlineMs(this.#unrouted) - performance.now()))
     const nowMs = performance.now()
     const late = this.#unrouted.filter(record => record.deadlineMs <= nowMs)
     this.#unrouted = this.#unrouted.filter(record => record.deadlineMs > nowMs)
@@ -115,13 +146,15 @@ export class RoutedTopic implements LaneOwner {
   async #askOnce(deadlineMs: number): Promise<number> {
     const records = [{ value: '', partition: NO_SUCH_PARTITION }]
     try {
-      await this.#parts.flight.run(deadlineMs, connection => connection.produce(this.#topic, records))
+      await this.#parts.flight.run(deadlineMs, (connection, timeoutMs) => {
+        return connection.produce(this.#topic, records, undefined, { timeoutMs })
+      })
     } catch (error) {
       const failure = clientErrorOf(error)
       const count = partitionCountOf(failure.message)
       if (count === null || count === 0) throw failure
       return count
     }
-    throw new ClientError('protocol', 'no', `the broker took a record for partition ${NO_SUCH_PARTITION}`)
+    throw clientError('protocol', 'no', `the broker took a record for partition ${NO_SUCH_PARTITION}`)
   }
 }

@@ -6,9 +6,12 @@
  * - Nobody waits beyond the own deadline, and nothing is tried while nobody waits.
  */
 import { connectEs01, Es01Error, type Es01Client } from '../es01/client.ts'
-import { ClientError, clientErrorOf, closedError } from './client-error.ts'
+import { clientError, clientErrorOf, closedError, type ClientError } from './client-error.ts'
 import type { Connecting } from './options.ts'
 import { backoffMs, Bell } from './pauses.ts'
+
+/** Sends one request. @param timeoutMs that its answer may take. */
+export type Send<Result> = (connection: Es01Client, timeoutMs: number) => Promise<Result>
 
 interface Waiter {
   readonly resolve: (connection: Es01Client) => void
@@ -22,11 +25,12 @@ export class Session {
   readonly #waiters = new Set<Waiter>()
   #isConnecting = false
   #isClosed = false
+  #isDestroyed = false
+  /** Ends the connecting that is under way. */
+  readonly #ending = new AbortController()
   /** Attempts and connections that failed since the last request that was answered. */
   #failures = 0
   #lastFailure = ''
-  /** When the last answer came, on the clock of performance.now(). */
-  #answeredMs = 0
   /** Rung at the end. */
   readonly #bell = new Bell()
 
@@ -51,8 +55,8 @@ export class Session {
         this.#waiters.delete(waiter)
         const { host, port } = this.options
         const reason = this.#lastFailure === '' ? '' : `: ${this.#lastFailure}`
-        const facts = { isRetryable: true }
-        reject(new ClientError('connection', 'no', `no connection to ${host}:${port} in time${reason}`, facts))
+        const facts = { retryable: true }
+        reject(clientError('connection', 'no', `no connection to ${host}:${port} in time${reason}`, facts))
       }
       const waiter = { resolve, reject, timer: setTimeout(giveUp, Math.max(1, deadlineMs - performance.now())) }
       this.#waiters.add(waiter)
@@ -66,44 +70,45 @@ export class Session {
   }
 
   /**
-   * Sends over that connection, which is open. One that is silent for the whole time of a request is given up: of a peer that
-   * is gone without a word the system tells after many minutes only.
-   * @returns what `send` gives, or rejects as that does.
+   * Sends over that connection, which is open, and waits until the deadline, at most the time of a request. A connection on
+   * which nothing came in all that time is given up: of a peer that is gone without a word the system tells after many
+   * minutes only.
+   * @returns what `send` gives, or rejects as that does; with kind closed what destroy() ended.
    */
-  async exchange<Result>(connection: Es01Client, send: (connection: Es01Client) => Promise<Result>): Promise<Result> {
-    const sentMs = performance.now()
+  async exchange<Result>(connection: Es01Client, deadlineMs: number, send: Send<Result>): Promise<Result> {
+    const timeoutMs = Math.max(1, Math.min(this.options.requestTimeoutMs, deadlineMs - performance.now()))
     try {
-      const result = await send(connection)
-      this.#noteAnswer()
+      const result = await send(connection, timeoutMs)
+      this.#failures = 0
       return result
     } catch (error) {
-      if (error instanceof Es01Error && error.kind === 'refused') this.#noteAnswer()
-      const isLate = error instanceof Es01Error && error.kind === 'timeout'
-      if (isLate && this.#answeredMs < sentMs) connection.destroy()
+      if (!(error instanceof Es01Error)) throw error
+      // An answer too: the next loss is not one of a row.
+      if (error.kind === 'refused') this.#failures = 0
+      if (error.kind === 'timeout' && connection.isSilent) connection.destroy()
+      if (error.kind === 'connection' && this.#isDestroyed) throw closedError(error.written, error)
       throw error
     }
   }
 
-  /** The next loss is not one of a row. */
-  #noteAnswer(): void {
-    this.#failures = 0
-    this.#answeredMs = performance.now()
-  }
-
   /** Resolves when the requests in flight are answered and the connection is closed. */
   async close(): Promise<void> {
-    this.#isClosed = true
-    this.#fail(closedError())
-    this.#bell.ring()
+    this.#end()
     await this.#connection?.close()
   }
 
   /** Closes at once: requests in flight reject. */
   destroy(): void {
+    this.#isDestroyed = true
+    this.#end()
+    this.#connection?.destroy()
+  }
+
+  #end(): void {
     this.#isClosed = true
     this.#fail(closedError())
     this.#bell.ring()
-    this.#connection?.destroy()
+    this.#ending.abort()
   }
 
   /** Tries until somebody is connected or nobody waits. */
@@ -126,7 +131,8 @@ export class Session {
 
   /** @returns null: it failed, and may not the next time. */
   async #tryOnce(): Promise<Es01Client | null> {
-    const { reconnect: _, tls, ...options } = this.options
+    const { host, port, token, gzip, tls, connectTimeoutMs, requestTimeoutMs } = this.options
+    const options = { host, port, token, gzip, connectTimeoutMs, requestTimeoutMs, signal: this.#ending.signal }
     try {
       return await connectEs01(tls === null ? options : { ...options, tls })
     } catch (error) {

@@ -1,7 +1,7 @@
 /** What becomes of a batch after each answer, and after none. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { ClientError } from '../../../../src/client/binary/client-error.ts'
+import { clientError, type ClientError } from '../../../../src/client/binary/client-error.ts'
 import {
   attemptCount,
   stepAfterAnswer,
@@ -14,11 +14,11 @@ function batch(count: number, rest: Partial<Delivery> = {}): Delivery {
 }
 
 const doubted = { mayBeWritten: true, isInDoubt: true }
-const lost = new ClientError('connection', 'unknown', 'the connection broke')
-const unsent = new ClientError('connection', 'no', 'no connection')
+const lost = clientError('connection', 'unknown', 'the connection broke')
+const unsent = clientError('connection', 'no', 'no connection')
 
-function refused(message: string, facts: { isRetryable?: boolean; retryAfterMs?: number } = {}): ClientError {
-  return new ClientError('refused', 'no', message, facts)
+function refused(message: string, facts: { retryable?: boolean; retryAfterMs?: number } = {}): ClientError {
+  return clientError('refused', 'no', message, facts)
 }
 
 function fault(kind: 'gap' | 'too low', expected: bigint): ClientError {
@@ -95,7 +95,7 @@ describe('a batch that was sent and not answered', () => {
 
   test('waits out what may pass, and stays in doubt', () => {
     const delivery = batch(500, doubted)
-    const limited = refused('rate limited: retry in 2.0s', { isRetryable: true, retryAfterMs: 2000 })
+    const limited = refused('rate limited: retry in 2.0s', { retryable: true, retryAfterMs: 2000 })
     assert.deepEqual(stepAfterFailure(delivery, limited), { kind: 'again', waitMs: 2000 })
     assert.equal(attemptCount(delivery), 128)
   })
@@ -109,13 +109,13 @@ describe('a batch that cannot have been written', () => {
   })
 
   test('is rejected with nothing written where trying is of no use', () => {
-    for (const failure of [refused('forbidden: no'), new ClientError('closed', 'no', 'the client was closed')]) {
+    for (const failure of [refused('forbidden: no'), clientError('closed', 'no', 'the client was closed')]) {
       assert.deepEqual(stepAfterFailure(batch(500), failure), { kind: 'reject', written: 'no' })
     }
   })
 
   test('is made smaller where a quota refuses it, down to one record', () => {
-    const limited = refused('rate limited: retry in 1.0s', { isRetryable: true, retryAfterMs: 1000 })
+    const limited = refused('rate limited: retry in 1.0s', { retryable: true, retryAfterMs: 1000 })
     assert.deepEqual(stepAfterFailure(batch(2), limited), { kind: 'smaller', waitMs: 1000 })
     assert.deepEqual(stepAfterFailure(batch(1), limited), { kind: 'again', waitMs: 1000 })
   })
