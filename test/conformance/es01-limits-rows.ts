@@ -3,7 +3,7 @@
  * soon, or a broker that waits for the test; that the product's own clocks are the specified ones is a row too.
  */
 import assert from 'node:assert/strict'
-import { connectionsFor } from '../../src/gateway/es01/connections-max.ts'
+import { connectionsFor } from '../../src/gateway/shared/connections-max.ts'
 import { timeoutsOf } from '../../src/gateway/es01/settings.ts'
 import { limits } from '../../src/model/limits.ts'
 import { resolveSettings } from '../../src/config/resolve.ts'

@@ -20,12 +20,12 @@ import { FRAME_HEADER_BYTES, opcodes, writeFrameHeader, type FrameHead } from '.
 import { PRODUCED_HEADER_BYTES } from '../../wire/es01/produce-frame.ts'
 import type { LatencyMeter } from '../shared/latency-meter.ts'
 import { isInternal } from '../shared/internal-failures.ts'
-import type { BufferPool } from './buffer-pool.ts'
+import type { BufferPool } from '../shared/buffer-pool.ts'
 import { deflate, deflateNow, gzippedBytesMax } from './gzip.ts'
-import { Pieces } from './outbox.ts'
-import type { Outbox } from './outbox.ts'
+import { Pieces } from '../shared/outbox.ts'
+import type { Outbox } from '../shared/outbox.ts'
 import type { GzipCounts } from './probe.ts'
-import type { ReplyShare } from './reply-share.ts'
+import type { ReplyShare } from '../shared/reply-share.ts'
 
 /** What any request reserves at least: it may be answered by an error. */
 export const ERROR_FRAME_BYTES_MAX = FRAME_HEADER_BYTES + limits.errorTextBytesMax

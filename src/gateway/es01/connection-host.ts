@@ -2,11 +2,11 @@
 import type { ByteBudget } from '../../base/byte-budget.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Logger } from '../../base/logger.ts'
-import type { BufferPool } from './buffer-pool.ts'
+import type { BufferPool } from '../shared/buffer-pool.ts'
 import type { Doorkeeper } from './doorkeeper.ts'
 import type { InflaterHost } from './inflater.ts'
 import type { CloseReason, Es01Probe } from './probe.ts'
-import type { ReceiveShared } from './receive-buffer.ts'
+import type { ReceiveShared } from '../shared/receive-buffer.ts'
 import type { RequestReader } from './requests.ts'
 import type { Es01Timeouts } from './settings.ts'
 

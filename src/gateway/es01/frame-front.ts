@@ -8,7 +8,7 @@ import {
   LENGTH_BYTES,
   type FrameHead
 } from '../../wire/es01/frame.ts'
-import type { ReceiveBuffer } from './receive-buffer.ts'
+import type { ReceiveBuffer } from '../shared/receive-buffer.ts'
 
 /** none: not even its length is there. part: that is. A reason to close the connection; or the head of a frame that is whole. */
 export type FrameFront = 'none' | 'part' | 'frameLength' | 'unknownOpcode' | FrameHead

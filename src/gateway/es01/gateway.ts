@@ -6,7 +6,7 @@
  * the connections that got replies write once each. Nothing here waits, and nothing polls but the sweep.
  */
 import { createServer } from 'node:net'
-import type { AddressInfo, Server, Socket } from 'node:net'
+import type { Server, Socket } from 'node:net'
 import { assert } from '../../base/assert.ts'
 import type { ByteBudget } from '../../base/byte-budget.ts'
 import type { Clock } from '../../base/clock.ts'
@@ -15,39 +15,30 @@ import type { Logger } from '../../base/logger.ts'
 import { frameLengthMax, limits } from '../../model/limits.ts'
 import type { Broker } from '../../model/requests.ts'
 import { NameReader } from '../../wire/es01/names.ts'
-import { plainAddress, splitAddress } from '../shared/address.ts'
+import { plainAddress } from '../shared/address.ts'
 import type { ByteShare } from '../shared/byte-share.ts'
 import type { Certificates } from '../shared/certificates.ts'
 import { LatencyMeter } from '../shared/latency-meter.ts'
+import { acceptOptions, listenOn } from '../shared/listen-on.ts'
 import { isMemoryShort } from '../shared/memory-short.ts'
-import { ClientAddresses } from './addresses.ts'
-import { BufferPool } from './buffer-pool.ts'
+import { ClientAddresses } from '../shared/addresses.ts'
+import { BufferPool } from '../shared/buffer-pool.ts'
+import { ConnectionTurns } from '../shared/connection-turns.ts'
 import type { ConnectionHost, HostedConnection } from './connection-host.ts'
 import { Es01Connection } from './connection.ts'
-import { readConnectionsMax } from './connections-max.ts'
+import { readConnectionsMax } from '../shared/connections-max.ts'
 import { Doorkeeper } from './doorkeeper.ts'
 import type { InflaterHost } from './inflater.ts'
 import type { CloseReason, Es01Probe } from './probe.ts'
 import { createProbe } from './probe.ts'
-import { createReceiveShared } from './receive-buffer.ts'
+import { createReceiveShared } from '../shared/receive-buffer.ts'
 import { RequestReader } from './requests.ts'
-import { SecureDoor } from './secure-door.ts'
+import { SecureDoor } from '../shared/secure-door.ts'
 import type { Es01Settings, Es01Timeouts } from './settings.ts'
 import { timeoutsOf } from './settings.ts'
 
 /** Longest time between two sweeps: how late a deadline may be noticed. */
 const SWEEP_MS_MAX = 1000
-/** Connections that wait to be accepted; the system may cut it. */
-const BACKLOG = 511
-
-/** Keep-alive: a peer that is gone without a word ends its connection, in whatever state that is. */
-const acceptOptions = {
-  pauseOnConnect: true,
-  allowHalfOpen: true,
-  noDelay: true,
-  keepAlive: true,
-  keepAliveInitialDelay: limits.binaryKeepAliveMs
-} as const
 
 export interface Es01GatewayOptions {
   readonly broker: Broker
@@ -116,13 +107,7 @@ class Listener implements Es01Gateway, ConnectionHost {
   readonly #addresses: ClientAddresses
   /** null: without TLS. */
   readonly #door: SecureDoor<Guest> | null
-  #dirty: HostedConnection[] = []
-  #woken = new Set<HostedConnection>()
-  #hasFlushDue = false
-  readonly #flushDue = () => {
-    this.#hasFlushDue = false
-    this.#flushDirty()
-  }
+  readonly #turns: ConnectionTurns<HostedConnection>
   #sweepTimer: NodeJS.Timeout | null = null
   #isStopping = false
   #onEmpty: (() => void) | null = null
@@ -152,7 +137,7 @@ class Listener implements Es01Gateway, ConnectionHost {
     this.#connectionsMax = options.connectionsMax ?? readConnectionsMax()
     this.#door = this.#buildDoor(options.certificates ?? null)
     this.#server = createServer(acceptOptions, socket => this.#accept(socket))
-    broker.onDelivered(() => this.#flushDirty())
+    this.#turns = new ConnectionTurns(broker)
   }
 
   get connectionCount(): number {
@@ -191,17 +176,11 @@ class Listener implements Es01Gateway, ConnectionHost {
   listen(): Promise<{ host: string; port: number }> {
     const { bindBinary } = this.#settings
     assert(bindBinary !== null, 'an ES01 gateway is built only where bind-binary is set')
-    const { host, port } = splitAddress(bindBinary)
-    return new Promise((resolve, reject) => {
-      const onRefused = (error: NodeJS.ErrnoException) => reject(listenError(bindBinary, error))
-      this.#server.once('error', onRefused)
-      this.#server.listen({ host, port, exclusive: true, backlog: BACKLOG }, () => {
-        this.#server.off('error', onRefused)
-        this.#server.on('error', error => this.#onAcceptError(error))
-        const bound = this.#server.address()
-        assert(bound !== null && typeof bound === 'object', 'a listening server has an address')
-        resolve(addressOf(bound))
-      })
+    return listenOn(this.#server, {
+      address: bindBinary,
+      protocol: 'ES01',
+      flag: '--bind-binary',
+      onAcceptError: error => this.#onAcceptError(error)
     })
   }
 
@@ -212,7 +191,7 @@ class Listener implements Es01Gateway, ConnectionHost {
     this.#door?.close()
     for (const connection of this.#connections) connection.beginClose()
     this.#broker.turn()
-    this.#flushDirty()
+    this.#turns.flush()
     if (this.#connections.size === 0) return
     await new Promise<void>(resolve => {
       const timer = setTimeout(() => {
@@ -231,23 +210,15 @@ class Listener implements Es01Gateway, ConnectionHost {
   }
 
   wake(connection: HostedConnection): void {
-    // Not at once: the caller may be the broker amid its delivery, or another connection amid its frames.
-    if (this.#woken.size === 0) setImmediate(() => this.#resumeWoken())
-    this.#woken.add(connection)
+    this.#turns.wake(connection)
   }
 
   markDirty(connection: HostedConnection): void {
-    if (this.#dirty[this.#dirty.length - 1] !== connection) this.#dirty.push(connection)
-    if (this.#hasFlushDue) return
-    // The broker's delivery, or the end of this arrival, flushes sooner; an answer outside of both must not be left lying.
-    this.#hasFlushDue = true
-    setImmediate(this.#flushDue)
+    this.#turns.markDirty(connection)
   }
 
   afterInput(connection: HostedConnection): void {
-    this.markDirty(connection)
-    this.#broker.turn()
-    this.#flushDirty()
+    this.#turns.afterInput(connection)
   }
 
   closed(connection: HostedConnection): void {
@@ -293,18 +264,6 @@ class Listener implements Es01Gateway, ConnectionHost {
     this.logger.warn({ error: error.message }, 'an ES01 connection could not be accepted')
   }
 
-  #resumeWoken(): void {
-    const woken = this.#woken
-    this.#woken = new Set()
-    for (const connection of woken) connection.resume()
-  }
-
-  #flushDirty(): void {
-    // Writing may deliver and mark again; what is marked meanwhile belongs to this pass too.
-    for (let i = 0; i < this.#dirty.length; i++) this.#dirty[i]?.afterDelivery()
-    this.#dirty.length = 0
-  }
-
   #sweepMs(): number {
     return Math.max(1, Math.min(SWEEP_MS_MAX, Math.min(...Object.values(this.timeouts)) / 4))
   }
@@ -327,18 +286,4 @@ class Listener implements Es01Gateway, ConnectionHost {
 /** Without the prefix of an IPv4 address on an IPv6 listener; empty: it is gone. */
 function addressOfClient(socket: Socket): string {
   return plainAddress(socket.remoteAddress ?? '')
-}
-
-function addressOf(bound: AddressInfo): { host: string; port: number } {
-  return { host: bound.address, port: bound.port }
-}
-
-function listenError(address: string, error: NodeJS.ErrnoException): Error {
-  const reasons: Record<string, string> = {
-    EADDRINUSE: 'the address is already in use',
-    EADDRNOTAVAIL: 'this machine does not have that address',
-    EACCES: 'not permitted'
-  }
-  const reason = reasons[error.code ?? ''] ?? error.message
-  return new Error(`cannot listen for ES01 on ${address} (--bind-binary): ${reason}`, { cause: error })
 }

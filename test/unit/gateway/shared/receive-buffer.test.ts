@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { ByteBudget } from '../../../../src/base/byte-budget.ts'
-import { BufferPool } from '../../../../src/gateway/es01/buffer-pool.ts'
-import { createReceiveShared, ReceiveBuffer } from '../../../../src/gateway/es01/receive-buffer.ts'
-import type { ReceiveShared } from '../../../../src/gateway/es01/receive-buffer.ts'
+import { BufferPool } from '../../../../src/gateway/shared/buffer-pool.ts'
+import { createReceiveShared, ReceiveBuffer } from '../../../../src/gateway/shared/receive-buffer.ts'
+import type { ReceiveShared } from '../../../../src/gateway/shared/receive-buffer.ts'
 
 const KIB = 1024
 const READ_BYTES = 64 * KIB - 8
@@ -87,7 +87,7 @@ describe('a receive buffer', () => {
 
   test('gives out what arrived, in order, under any mix of reads, pauses, frames and refusals', t => {
     const seed = Number(process.env['SEED'] ?? Math.floor(Math.random() * 2 ** 31))
-    t.diagnostic(`seed ${seed}; replay: SEED=${seed} node --test test/unit/gateway/es01/receive-buffer.test.ts`)
+    t.diagnostic(`seed ${seed}; replay: SEED=${seed} node --test test/unit/gateway/shared/receive-buffer.test.ts`)
     let state = seed >>> 0
     const random = (below: number): number => {
       state = (Math.imul(state, 1664525) + 1013904223) >>> 0

@@ -3,7 +3,7 @@
  * hold. Main thread only; owned by the listener. An address without a connection takes no memory.
  */
 import type { ByteBudget } from '../../base/byte-budget.ts'
-import { ByteShare } from '../shared/byte-share.ts'
+import { ByteShare } from './byte-share.ts'
 
 interface Client {
   readonly share: ByteShare

@@ -5,7 +5,7 @@
  */
 import type { Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
-import type { Certificate } from '../shared/certificates.ts'
+import type { Certificate } from './certificates.ts'
 
 /** `Guest`: what the listener knows of an accepted socket, given back with it. */
 export interface SecureDoorOptions<Guest> {

@@ -119,6 +119,15 @@ export class Outbox {
     pieces.bytes = 0
   }
 
+  /** Adds chunk[0, length) as it is, the next part of a frame: the chunk is of the pool, and no longer the caller's. */
+  adoptChunk(chunk: Buffer, length: number): void {
+    if (this.#isDropped) return this.#pool.give(chunk)
+    this.#gathered.chunks.push(chunk)
+    this.#gathered.lengths.push(length)
+    this.#gathered.bytes += length
+    this.#reserved.push(0)
+  }
+
   /** The answer that was added last is whole: its reservation ends when it was written. */
   finishAnswer(reservedBytes: number): void {
     const last = this.#reserved.length - 1

@@ -1,0 +1,105 @@
+/**
+ * What the handler of one API gets, and how it answers. Main thread.
+ *
+ * A handler answers now or later, exactly once: `answer`, `answerNothing` or `close`. Responses leave in the order of the
+ * requests whatever the order in which they are answered. A handler that throws closes its connection: a bug.
+ */
+import type { Clock } from '../../base/clock.ts'
+import type { Logger } from '../../base/logger.ts'
+import type { ByteBudget } from '../../base/byte-budget.ts'
+import type { Principal } from '../../model/principal.ts'
+import type { Broker } from '../../model/requests.ts'
+import type { AnyApi, Api } from '../../wire/kafka/message.ts'
+import type { FieldTable, ReadOf, WriteOf } from '../../wire/kafka/schema.ts'
+import type { BufferPool } from '../shared/buffer-pool.ts'
+import type { ReplyShare } from '../shared/reply-share.ts'
+import type { CloseReason } from './probe.ts'
+import type { SaslSession } from './sasl-session.ts'
+import type { KafkaSettings } from './settings.ts'
+import type { TopicIds } from './topic-ids.ts'
+
+/** Where a client finds this broker. */
+export interface BrokerPlace {
+  readonly host: string
+  readonly port: number
+}
+
+/** What all handlers are given: lives as long as the listener. */
+export interface KafkaServices {
+  readonly broker: Broker
+  readonly settings: KafkaSettings
+  readonly clock: Clock
+  readonly logger: Logger
+  readonly topicIds: TopicIds
+  /** Of the data directory: clients take it for the id of the cluster. */
+  readonly clusterId: string
+  /** Where copies of requests are charged that must outlive their handler's return. */
+  readonly requestBudget: ByteBudget
+  /** What is advertised: the table of handlers. */
+  readonly handlers: ReadonlyMap<number, KafkaHandler>
+}
+
+/** The connection of a request. */
+export interface KafkaClient {
+  readonly remoteAddress: string
+  /** Where clients that came by this way are told to come again. */
+  readonly advertised: BrokerPlace
+  readonly sasl: SaslSession
+  readonly isGone: boolean
+  /** Requests of a kind that were taken so far, this one included: for what takes turns. */
+  readonly requestCount: number
+}
+
+/** What goes with a response whose memory was reserved. */
+export interface Enclosed {
+  /** Reserved by call.replies: released when the response was written, or dropped. */
+  readonly reservedBytes: number
+  /** Records of the response that lie in a buffer of call.pool, and that buffer: it is given back once they were written. */
+  readonly chunkOf: ReadonlyMap<Buffer, Buffer>
+}
+
+/** One request in the hands of its handler. */
+export interface KafkaCall<Request extends FieldTable = FieldTable, Response extends FieldTable = FieldTable> {
+  /** Within the versions of the API. */
+  readonly version: number
+  readonly clientId: string | null
+  /** Who asks; `anonymous` while authentication is off. A key that is revoked meanwhile says so itself. */
+  readonly who: Principal
+  /** `bytes` and `records` within are borrowed until the handler returns, or its promise is made: copy what is needed later. */
+  readonly body: ReadOf<Request>
+  readonly client: KafkaClient
+  readonly services: KafkaServices
+  /** Memory of answers: what holds much of it reserves before. */
+  readonly replies: ReplyShare
+  readonly pool: BufferPool
+  answer(response: WriteOf<Response>, enclosed?: Enclosed): void
+  /** There is no response to this request (acks 0). */
+  answerNothing(): void
+  /** Closes the connection, after what is answered already. */
+  close(reason: CloseReason): void
+  /** No request of this connection is taken until what this returns is called: it must not overtake this one. */
+  hold(): () => void
+  /** No further request of this connection is taken for so long: its key is over its quota. */
+  mute(durationMs: number): void
+  /** Calls back once if the connection is gone before the answer: whoever waits for something ends that. */
+  onGone(callback: () => void): void
+}
+
+/** The handler of an API as the table holds it. */
+export interface KafkaHandler {
+  readonly api: AnyApi
+  /** May be asked before the client has authenticated. */
+  readonly isOpenToAll: boolean
+  /** @returns undefined, or what rejects if the handler met a bug. */
+  readonly run: (call: KafkaCall) => void | Promise<void>
+}
+
+/** @returns a row for the table of handlers: a handler sees the messages of its API in their types. */
+export function handlerOf<Request extends FieldTable, Response extends FieldTable>(
+  api: Api<Request, Response>,
+  run: (call: KafkaCall<Request, Response>) => void | Promise<void>,
+  { isOpenToAll = false }: { readonly isOpenToAll?: boolean } = {}
+): KafkaHandler {
+  // The table holds handlers of many types: what a call brings was decoded, and is encoded, after this very API.
+  return { api, isOpenToAll, run: call => run(call as unknown as KafkaCall<Request, Response>) }
+}

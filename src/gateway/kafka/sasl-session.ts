@@ -1,0 +1,32 @@
+/**
+ * Where a connection is in saying who it is (KIP-43, KIP-152): a mechanism is agreed on, then its tokens follow, either as
+ * SaslAuthenticate requests or, after a handshake of version 0, bare. Main thread; one per connection.
+ */
+import type { Principal } from '../../model/principal.ts'
+
+/** What a mechanism says to a token. */
+export type SaslStep =
+  | { readonly kind: 'done'; readonly who: Principal; readonly reply: Buffer }
+  | { readonly kind: 'more'; readonly reply: Buffer }
+  /** `told`: what the client hears. */
+  | { readonly kind: 'refused'; readonly told: string }
+
+/** One exchange of tokens. */
+export interface SaslExchange {
+  /** @param token borrowed until return. */
+  take(token: Buffer): SaslStep
+}
+
+export class SaslSession {
+  /** null: no mechanism was agreed on, or the exchange is over. */
+  exchange: SaslExchange | null = null
+  /** Tokens come without the header of a request. */
+  isBare = false
+  /** null: nobody yet. */
+  who: Principal | null
+
+  /** @param who null: the client is to say who it is. */
+  constructor(who: Principal | null) {
+    this.who = who
+  }
+}

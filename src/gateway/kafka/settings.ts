@@ -1,0 +1,55 @@
+/** What the Kafka listener takes from the configuration, and its clocks. The daemon's Settings fit as they are. */
+import { limits } from '../../model/limits.ts'
+
+/** A share of src/config/settings.ts: the gateway may not depend on how settings come about. */
+export interface KafkaSettings {
+  readonly auth: 'disabled' | 'required'
+  readonly autoCreateTopics: boolean
+  readonly maxRecordBytes: number
+  readonly maxFetchBytes: number
+  readonly binaryMaxConnectionsPerIp: number
+  readonly binaryIdleTimeoutMs: number
+}
+
+/** One address to listen on. */
+export interface KafkaBind {
+  /** host:port, IPv6 hosts in brackets; port 0 lets the system choose. */
+  readonly address: string
+  /**
+   * Where clients that came by it are told to come again: port 0 stands for the one that was bound. null: the host that is
+   * listened on or, where that is every address of the machine, the one that the client reached.
+   */
+  readonly advertised: { readonly host: string; readonly port: number } | null
+}
+
+/** How long a connection may take for what. Ours alone: they stand still while the broker pauses the reading. */
+export interface KafkaTimeouts {
+  /** From accepting to the end of the TLS handshake. */
+  readonly handshakeMs: number
+  /** From accepting, or the end of that handshake, to the end of the authentication, where it is asked for. */
+  readonly authenticationMs: number
+  /** From the size of a request to its last byte. */
+  readonly bodyMs: number
+  /** From one request to the next. */
+  readonly idleMs: number
+  /** For one write of at most 256 KiB. */
+  readonly writeMs: number
+  /** The same while reply memory is short; and how long a request may fall short of its rate while request memory is. */
+  readonly stalledMs: number
+  /** For the client to close too after the broker's last byte. */
+  readonly lingerMs: number
+}
+
+/** The timeouts of the listener; idle is a setting. */
+export function timeoutsOf(settings: KafkaSettings, changes: Partial<KafkaTimeouts>): KafkaTimeouts {
+  return {
+    handshakeMs: limits.tlsHandshakeMs,
+    authenticationMs: limits.helloTimeoutMs,
+    bodyMs: limits.frameTimeoutMs,
+    idleMs: settings.binaryIdleTimeoutMs,
+    writeMs: limits.binaryWriteTimeoutMs,
+    stalledMs: limits.stalledReaderMs,
+    lingerMs: limits.binaryLingerMs,
+    ...changes
+  }
+}
