@@ -199,6 +199,10 @@ export const limits = {
   /** Elements of one list of a Kafka message, and of all its lists: far above any real one; each may become an object. */
   kafkaListElementsMax: 100_000,
   kafkaMessageElementsMax: 1_000_000,
+  /** Requests in progress on one Kafka connection: clients have five in flight. Further ones wait in its socket. */
+  kafkaConnectionRequestsMax: 16,
+  /** A Kafka request of a client that has not said who it is. */
+  kafkaGreetingBytesMax: 64 * 1024,
   /** Depth of nested values in a JSON or MessagePack body: a bound of time and memory, far above any real document. */
   jsonDepthMax: 512,
   /** Bytes of one reply chunk in a reply ring. */

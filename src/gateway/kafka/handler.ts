@@ -45,8 +45,7 @@ export interface KafkaClient {
   /** Where clients that came by this way are told to come again. */
   readonly advertised: BrokerPlace
   readonly sasl: SaslSession
-  readonly isGone: boolean
-  /** Requests of a kind that were taken so far, this one included: for what takes turns. */
+  /** Requests that were taken so far, this one included: for what takes turns. */
   readonly requestCount: number
 }
 
@@ -81,8 +80,11 @@ export interface KafkaCall<Request extends FieldTable = FieldTable, Response ext
   hold(): () => void
   /** No further request of this connection is taken for so long: its key is over its quota. */
   mute(durationMs: number): void
-  /** Calls back once if the connection is gone before the answer: whoever waits for something ends that. */
-  onGone(callback: () => void): void
+  /**
+   * Calls back once if the connection closes, or the broker stops, before the answer: whoever waits for something ends that and
+   * answers now, with what there is.
+   */
+  onClosing(callback: () => void): void
 }
 
 /** The handler of an API as the table holds it. */

@@ -18,15 +18,37 @@ export interface SaslExchange {
 }
 
 export class SaslSession {
-  /** null: no mechanism was agreed on, or the exchange is over. */
-  exchange: SaslExchange | null = null
   /** Tokens come without the header of a request. */
   isBare = false
   /** null: nobody yet. */
   who: Principal | null
+  /** null: no mechanism was agreed on, or the exchange is over. */
+  #exchange: SaslExchange | null = null
 
   /** @param who null: the client is to say who it is. */
   constructor(who: Principal | null) {
     this.who = who
+  }
+
+  /** A mechanism was agreed on: its tokens follow. */
+  begin(exchange: SaslExchange, isBare: boolean): void {
+    this.#exchange = exchange
+    this.isBare = isBare
+  }
+
+  /** Is a token expected? */
+  get isUnderWay(): boolean {
+    return this.#exchange !== null
+  }
+
+  /** @param token borrowed until return. */
+  take(token: Buffer): SaslStep {
+    if (this.#exchange === null) return { kind: 'refused', told: 'no mechanism was agreed on before this token' }
+    const step = this.#exchange.take(token)
+    if (step.kind === 'more') return step
+    this.#exchange = null
+    this.isBare = false
+    if (step.kind === 'done') this.who = step.who
+    return step
   }
 }

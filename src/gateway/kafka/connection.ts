@@ -1,0 +1,378 @@
+/**
+ * One Kafka connection: requests in, responses out in the same order, and when to stop for whom. Main thread only.
+ *
+ *   open ──▶ closing ──▶ lingering ──▶ closed
+ *     (no request is taken any more;   (our end is sent; the rest
+ *      what is in progress is answered)   of theirs is dropped)
+ *
+ * Invariants
+ * - Requests are taken in order, and one that cannot be taken stops those behind it.
+ * - A response leaves when those of all requests before it have.
+ * - While a whole request waits, or memory for the next read is lacking, the socket is paused, and our timers stand still.
+ *   It is paused in a read callback only (see ReceiveBuffer), or once and for all.
+ * - Nothing here throws at the socket: a bug closes the connection, and is logged.
+ */
+import type { Socket } from 'node:net'
+import { limits } from '../../model/limits.ts'
+import { FRAME_SIZE_BYTES } from '../../wire/kafka/headers.ts'
+import type { BufferPool } from '../shared/buffer-pool.ts'
+import { FrameProgress } from '../shared/frame-progress.ts'
+import { Outbox } from '../shared/outbox.ts'
+import { ReceiveBuffer, type ReceiveBudget } from '../shared/receive-buffer.ts'
+import { ReplyShare } from '../shared/reply-share.ts'
+import { takeSocket, writeTogether, type ByteTaker } from '../shared/take-socket.ts'
+import type { ConnectionHost, HostedConnection } from './connection-host.ts'
+import { errorName } from './error-names.ts'
+import type { Exchange, ExchangeOwner } from './exchange.ts'
+import { frameInFront } from './frame-front.ts'
+import type { BrokerPlace } from './handler.ts'
+import { countsOf, type CloseReason } from './probe.ts'
+import type { SaslSession } from './sasl-session.ts'
+
+type State = 'open' | 'closing' | 'lingering' | 'closed'
+/** Why the whole request in front is not taken. */
+type Stall = 'none' | 'held' | 'inFlight' | 'unsent' | 'muted' | 'noMemory'
+
+/** Memory of the requests of a client. */
+export type RequestMemory = ReceiveBudget
+
+export class KafkaConnection implements ExchangeOwner, ByteTaker, HostedConnection {
+  readonly replies: ReplyShare
+  readonly pool: BufferPool
+  readonly remoteAddress: string
+  readonly advertised: BrokerPlace
+  readonly sasl: SaslSession
+  requestCount = 0
+  memoryWaitSinceMs = Infinity
+  readonly #host: ConnectionHost
+  readonly #socket: Socket
+  readonly #receive: ReceiveBuffer
+  readonly #outbox: Outbox
+  readonly #openedMs: number
+  /** In the order in which they were taken. */
+  readonly #exchanges: Exchange[] = []
+  readonly #progress = new FrameProgress()
+  #state: State = 'open'
+  #stall: Stall = 'none'
+  #isPaused = false
+  /** And is that because something of the broker's is full? */
+  #isLacking = false
+  #inputEnded = false
+  #holdCount = 0
+  #muteTimer: NodeJS.Timeout | null = null
+  /** Has the size of the request in front arrived? */
+  #hasSize = false
+  /** Monotonic time at which the request, or the silence began, or the linger ends. */
+  #sinceMs: number
+  /** Waits for memory: asked once, not once per attempt. */
+  #isWaiting = false
+
+  /** @param memory what the requests of this client may hold. @param advertised where it is told to come again. */
+  constructor(
+    host: ConnectionHost,
+    accepted: Socket,
+    remoteAddress: string,
+    memory: RequestMemory,
+    advertised: BrokerPlace
+  ) {
+    this.#host = host
+    this.remoteAddress = remoteAddress
+    this.advertised = advertised
+    this.sasl = host.newSession()
+    this.replies = new ReplyShare(host.replyBudget, host.replyShareBytes)
+    this.pool = host.pool
+    this.#openedMs = host.clock.monotonicMs()
+    this.#sinceMs = this.#openedMs
+    this.#receive = new ReceiveBuffer(host.receive, memory)
+    const { socket } = takeSocket(accepted, this)
+    this.#socket = socket
+    const write = (buffers: readonly Buffer[], written: () => void) => writeTogether(socket, buffers, written)
+    this.#outbox = new Outbox(host.pool, this.replies, write, () => this.#afterWrite())
+    socket.on('end', () => this.#onEnd())
+    socket.on('error', error => {
+      host.probe.socketErrors++
+      host.logger.debug({ remoteAddress, error: error.message }, 'a Kafka connection broke')
+    })
+    socket.on('close', () => this.#onClose())
+  }
+
+  nextTail(): Uint8Array {
+    return this.#receive.nextTail(this.#isPaused)
+  }
+
+  landed(bytes: number): void {
+    this.#host.probe.receivedBytes += bytes
+    if (this.#state === 'open') this.#receive.landed(bytes)
+    this.#guard(() => this.#process())
+  }
+
+  arrived(chunk: Buffer): void {
+    this.#host.probe.receivedBytes += chunk.length
+    if (this.#state === 'open') this.#receive.arrived(chunk, 0, chunk.length)
+    this.#guard(() => this.#process())
+  }
+
+  begin(exchange: Exchange): void {
+    this.requestCount++
+    countsOf(this.#host.probe, exchange.api.name).requests++
+    this.#exchanges.push(exchange)
+  }
+
+  finished({ api, startMs }: Exchange, errors: readonly number[]): void {
+    const { probe, clock } = this.#host
+    countsOf(probe, api.name).seconds.observe((clock.monotonicMs() - startMs) / 1000)
+    for (const code of errors) {
+      const name = errorName(code)
+      probe.errors.set(name, (probe.errors.get(name) ?? 0) + 1)
+    }
+    while (this.#exchanges[0]?.frame) this.#send(this.#exchanges.shift() as Exchange)
+    this.#host.markDirty(this)
+  }
+
+  /** Adds a response to the outbox; what was reserved for it is given back with it, also when the connection is gone. */
+  #send({ frame, enclosed }: Exchange): void {
+    for (const piece of frame ?? []) {
+      this.#host.probe.sentBytes += piece.length
+      const chunk = enclosed?.chunkOf.get(piece)
+      if (chunk === undefined) this.#outbox.append(piece, 0, piece.length)
+      else this.#outbox.adoptChunk(chunk, piece.length)
+    }
+    if (enclosed !== null) this.#outbox.finishAnswer(enclosed.reservedBytes)
+  }
+
+  sendBare(token: Buffer): void {
+    const size = Buffer.alloc(FRAME_SIZE_BYTES)
+    size.writeInt32BE(token.length)
+    this.#outbox.append(size, 0, FRAME_SIZE_BYTES)
+    this.#outbox.append(token, 0, token.length)
+    this.#host.markDirty(this)
+  }
+
+  hold(): () => void {
+    this.#holdCount++
+    let isHeld = true
+    return () => {
+      if (!isHeld) return
+      isHeld = false
+      this.#holdCount--
+      this.#host.markDirty(this)
+    }
+  }
+
+  mute(durationMs: number): void {
+    if (this.#state !== 'open' || durationMs <= 0) return
+    if (this.#muteTimer !== null) clearTimeout(this.#muteTimer)
+    this.#muteTimer = setTimeout(() => {
+      this.#muteTimer = null
+      this.#host.wake(this)
+    }, durationMs)
+  }
+
+  afterDelivery(): void {
+    this.#outbox.flush(this.#host.clock.monotonicMs())
+    const stall = this.#stall
+    if (stall !== 'none' && stall !== 'noMemory' && this.#ownStall() !== stall) this.#host.wake(this)
+    this.#endIfDone()
+  }
+
+  resume(): void {
+    if (this.#isPaused && this.#state === 'open') this.#guard(() => this.#process())
+  }
+
+  refuse(reason: CloseReason, problem: string): void {
+    if (this.#state !== 'open') return
+    this.#host.probe.refused[reason]++
+    this.#host.logger.debug({ remoteAddress: this.remoteAddress, reason, problem }, 'a Kafka connection is closed')
+    this.beginClose()
+  }
+
+  beginClose(): void {
+    if (this.#state !== 'open') return
+    this.#state = 'closing'
+    this.#pause()
+    this.#endMute()
+    for (const exchange of [...this.#exchanges]) exchange.closing()
+    this.#host.markDirty(this)
+  }
+
+  drop(reason: CloseReason): void {
+    if (this.#state === 'closed') return
+    this.#host.probe.refused[reason]++
+    this.abandon()
+  }
+
+  abandon(): void {
+    this.#state = 'closed'
+    this.#socket.destroy()
+  }
+
+  checkDeadlines(nowMs: number, isShort: { readonly replies: boolean; readonly requests: boolean }): void {
+    const { timeouts } = this.#host
+    const elapsedMs = nowMs - this.#sinceMs
+    const { writingSinceMs } = this.#outbox
+    const writeMs = isShort.replies ? Math.min(timeouts.writeMs, timeouts.stalledMs) : timeouts.writeMs
+    if (writingSinceMs >= 0 && nowMs - writingSinceMs > writeMs) return this.drop('slowReader')
+    if (this.#state === 'lingering' && elapsedMs > timeouts.lingerMs) return this.abandon()
+    if (this.#state !== 'open') return
+    if (this.sasl.who === null && nowMs - this.#openedMs > timeouts.authenticationMs) return this.drop('authTimeout')
+    if (this.#isPaused) return
+    if (this.#hasSize) {
+      if (elapsedMs > timeouts.bodyMs) this.drop('bodyTimeout')
+      else if (this.#receive.ownBytes === 0 || !isShort.requests) this.#progress.forget()
+      else if (!this.#progress.isEnough(nowMs, this.#receive.pendingBytes, timeouts.stalledMs)) this.drop('memory')
+    } else if (elapsedMs > timeouts.idleMs && this.#exchanges.length === 0 && this.#outbox.unsentBytes === 0) {
+      this.drop('idleTimeout')
+    }
+  }
+
+  /** Runs after every arrival, and after every wake. */
+  #process(): void {
+    if (this.#state === 'open') this.#takeRequests()
+    if (this.#state === 'open') {
+      this.#receive.settle()
+      this.#steerReading()
+      if (this.#inputEnded && this.#stall === 'none') this.beginClose()
+    } else {
+      this.#receive.discard()
+    }
+    this.#host.afterInput(this)
+  }
+
+  #takeRequests(): void {
+    const receive = this.#receive
+    this.#stall = 'none'
+    while (this.#state === 'open') {
+      const { isBare } = this.sasl
+      const front = frameInFront(receive, this.#sizeMax(), isBare)
+      if (front.kind === 'none') return
+      if (front.kind === 'foreign') return this.#refuseForeign(front.protocol)
+      if (front.kind === 'size') return this.refuse('frameSize', front.problem)
+      if (!this.#hasSize) {
+        this.#hasSize = true
+        this.#sinceMs = this.#host.clock.monotonicMs()
+      }
+      if (front.kind === 'part') return
+      this.#stall = this.#ownStall()
+      if (this.#stall !== 'none') return
+      const { bytes, start, expectedBytes } = receive
+      const { requests } = this.#host
+      const body = [start + FRAME_SIZE_BYTES, start + expectedBytes] as const
+      const refusal = isBare ? requests.takeBare(this, bytes, ...body) : requests.take(this, bytes, ...body)
+      if (refusal !== null) return this.refuse(refusal.reason, refusal.problem)
+      this.#consume()
+    }
+  }
+
+  /** Nobody who has not said who it is needs a large request. */
+  #sizeMax(): number {
+    const { frameSizeMax } = this.#host
+    return this.sasl.who === null ? Math.min(frameSizeMax, limits.kafkaGreetingBytesMax) : frameSizeMax
+  }
+
+  /** The whole request in front is taken. */
+  #consume(): void {
+    if (this.#state !== 'open') return
+    this.#receive.start += this.#receive.expectedBytes
+    this.#receive.shownBytes = this.#receive.expectedBytes
+    this.#hasSize = false
+    this.#sinceMs = this.#host.clock.monotonicMs()
+    this.#progress.forget()
+  }
+
+  #refuseForeign(protocol: Parameters<ConnectionHost['noteForeign']>[0]): void {
+    this.#host.noteForeign(protocol, this.remoteAddress)
+    this.refuse('foreignProtocol', protocol)
+  }
+
+  /** What of this connection a whole request has to wait for. */
+  #ownStall(): Stall {
+    if (this.#holdCount > 0) return 'held'
+    if (this.#muteTimer !== null) return 'muted'
+    if (this.#exchanges.length >= limits.kafkaConnectionRequestsMax) return 'inFlight'
+    return this.#outbox.unsentBytes >= limits.unsentBytesMax ? 'unsent' : 'none'
+  }
+
+  /** Reads on if there is nothing to wait for and memory for it; else pauses and, for memory, asks to be woken. */
+  #steerReading(): void {
+    if (this.#stall === 'none' && !this.#receive.tryRoom(this.#isPaused)) this.#stall = 'noMemory'
+    this.memoryWaitSinceMs =
+      this.#stall === 'noMemory' ? Math.min(this.memoryWaitSinceMs, this.#host.clock.monotonicMs()) : Infinity
+    if (this.#stall === 'none') return this.#unpause()
+    this.#pause()
+    if (this.#isWaiting || this.#stall !== 'noMemory') return
+    this.#isWaiting = true
+    this.#host.receive.budget.whenReleased(() => {
+      this.#isWaiting = false
+      this.#host.wake(this)
+    })
+  }
+
+  #pause(): void {
+    if (!this.#isLacking && this.#state === 'open') {
+      this.#isLacking = true
+      this.#host.probe.pauses++
+    }
+    if (this.#isPaused) return
+    this.#isPaused = true
+    this.#socket.pause()
+  }
+
+  #unpause(): void {
+    if (!this.#isPaused) return
+    this.#isPaused = false
+    this.#isLacking = false
+    this.#sinceMs = this.#host.clock.monotonicMs()
+    this.#socket.resume()
+  }
+
+  #afterWrite(): void {
+    if (this.#state === 'closed') return
+    // Reading its answers is a sign of life too: the silence begins when the last of them was taken.
+    if (!this.#hasSize && this.#state === 'open') this.#sinceMs = this.#host.clock.monotonicMs()
+    this.afterDelivery()
+  }
+
+  #endIfDone(): void {
+    if (this.#state !== 'closing' || this.#exchanges.length > 0 || this.#outbox.unsentBytes > 0) return
+    this.#state = 'lingering'
+    this.#sinceMs = this.#host.clock.monotonicMs()
+    this.#socket.end()
+    this.#isPaused = false
+    this.#socket.resume()
+  }
+
+  #endMute(): void {
+    if (this.#muteTimer !== null) clearTimeout(this.#muteTimer)
+    this.#muteTimer = null
+  }
+
+  #onEnd(): void {
+    this.#inputEnded = true
+    this.#guard(() => this.#process())
+  }
+
+  #onClose(): void {
+    this.#state = 'closed'
+    this.memoryWaitSinceMs = Infinity
+    this.#endMute()
+    this.#outbox.drop()
+    // What was answered out of turn gives its memory back now; what is in progress does when it is answered.
+    const waiting = this.#exchanges.splice(0)
+    for (const exchange of waiting) if (exchange.frame !== null) this.#send(exchange)
+    for (const exchange of waiting) if (exchange.frame === null) this.#exchanges.push(exchange)
+    this.#receive.discard()
+    this.#guard(() => {
+      for (const exchange of [...this.#exchanges]) exchange.closing()
+    })
+    this.#host.closed(this)
+  }
+
+  #guard(action: () => void): void {
+    try {
+      action()
+    } catch (error) {
+      this.#host.logger.error({ remoteAddress: this.remoteAddress, err: error }, 'a Kafka connection met a bug')
+      this.drop('bug')
+    }
+  }
+}

@@ -1,0 +1,115 @@
+/**
+ * One request from its handler's start until its response leaves: it keeps its place in the order of its connection.
+ * Main thread.
+ */
+import { assert } from '../../base/assert.ts'
+import type { Principal } from '../../model/principal.ts'
+import { responseFrame, type RequestHeader } from '../../wire/kafka/headers.ts'
+import type { AnyApi, Message } from '../../wire/kafka/message.ts'
+import type { FieldTable, ReadOf, WriteOf } from '../../wire/kafka/schema.ts'
+import type { BufferPool } from '../shared/buffer-pool.ts'
+import type { ReplyShare } from '../shared/reply-share.ts'
+import { errorCodesOf } from './error-names.ts'
+import type { Enclosed, KafkaCall, KafkaClient, KafkaServices } from './handler.ts'
+import type { CloseReason } from './probe.ts'
+
+/** What a connection is to its exchanges. */
+export interface ExchangeOwner extends KafkaClient {
+  readonly replies: ReplyShare
+  readonly pool: BufferPool
+  /** One more request is in progress. */
+  begin(exchange: Exchange): void
+  /** That one is answered, or never will be. `errors`: the codes within its response. */
+  finished(exchange: Exchange, errors: readonly number[]): void
+  /** Takes no further request; closes after what is answered. */
+  refuse(reason: CloseReason, problem: string): void
+  /** No request is taken until what this returns is called. */
+  hold(): () => void
+  mute(durationMs: number): void
+  /** Sends a token of SASL that has no header. */
+  sendBare(token: Buffer): void
+}
+
+/** An Api whose response may be written, whatever it is: the handler has seen to its type. */
+type AnyWritable = AnyApi & { readonly response: Message }
+
+export class Exchange implements KafkaCall {
+  readonly api: AnyApi
+  readonly version: number
+  readonly clientId: string | null
+  readonly who: Principal
+  readonly body: ReadOf<FieldTable>
+  readonly client: ExchangeOwner
+  readonly services: KafkaServices
+  /** The response in pieces, empty if there is none; null: it is not answered. */
+  frame: readonly Buffer[] | null = null
+  enclosed: Enclosed | null = null
+  /** Monotonic time at which it was taken. */
+  readonly startMs: number
+  readonly #correlationId: number
+  #onClosing: (() => void) | null = null
+
+  /** @param who asks; the header was checked, the body decoded. */
+  constructor(
+    client: ExchangeOwner,
+    services: KafkaServices,
+    api: AnyApi,
+    { apiVersion, correlationId, clientId }: RequestHeader,
+    asked: { readonly who: Principal; readonly body: object }
+  ) {
+    this.client = client
+    this.services = services
+    this.api = api
+    this.version = apiVersion
+    this.#correlationId = correlationId
+    this.clientId = clientId
+    this.who = asked.who
+    this.body = asked.body as ReadOf<FieldTable>
+    this.startMs = services.clock.monotonicMs()
+  }
+
+  get replies(): ReplyShare {
+    return this.client.replies
+  }
+
+  get pool(): BufferPool {
+    return this.client.pool
+  }
+
+  answer(response: WriteOf<FieldTable>, enclosed: Enclosed | null = null): void {
+    assert(this.frame === null, 'a request is answered once')
+    this.enclosed = enclosed
+    this.frame = responseFrame(this.api as AnyWritable, this.version, this.#correlationId, response)
+    this.client.finished(this, errorCodesOf(response))
+  }
+
+  answerNothing(): void {
+    assert(this.frame === null, 'a request is answered once')
+    this.frame = []
+    this.client.finished(this, [])
+  }
+
+  close(reason: CloseReason): void {
+    this.client.refuse(reason, this.api.name)
+    this.answerNothing()
+  }
+
+  hold(): () => void {
+    return this.client.hold()
+  }
+
+  mute(durationMs: number): void {
+    this.client.mute(durationMs)
+  }
+
+  onClosing(callback: () => void): void {
+    this.#onClosing = callback
+  }
+
+  /** For the connection: it closes, or the broker stops. */
+  closing(): void {
+    const callback = this.#onClosing
+    this.#onClosing = null
+    if (this.frame === null) callback?.()
+  }
+}

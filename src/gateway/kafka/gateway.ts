@@ -1,0 +1,310 @@
+/**
+ * The Kafka listener: takes connections on one or more addresses within limits, sweeps their deadlines, and ties them to the
+ * broker's turns. Main thread only. Owns every connection until it is closed.
+ */
+import { createServer } from 'node:net'
+import type { Server, Socket } from 'node:net'
+import { assert } from '../../base/assert.ts'
+import type { ByteBudget } from '../../base/byte-budget.ts'
+import { systemClock, type Clock } from '../../base/clock.ts'
+import type { Logger } from '../../base/logger.ts'
+import { frameLengthMax, limits } from '../../model/limits.ts'
+import { anonymous } from '../../model/principal.ts'
+import type { Broker } from '../../model/requests.ts'
+import type { ForeignProtocol } from '../../wire/kafka/headers.ts'
+import { plainAddress, splitAddress } from '../shared/address.ts'
+import { ClientAddresses } from '../shared/addresses.ts'
+import { BufferPool } from '../shared/buffer-pool.ts'
+import type { ByteShare } from '../shared/byte-share.ts'
+import type { Certificates } from '../shared/certificates.ts'
+import { ConnectionTurns } from '../shared/connection-turns.ts'
+import { readConnectionsMax } from '../shared/connections-max.ts'
+import { acceptOptions, listenOn } from '../shared/listen-on.ts'
+import { isMemoryShort } from '../shared/memory-short.ts'
+import { createReceiveShared } from '../shared/receive-buffer.ts'
+import { SecureDoor } from '../shared/secure-door.ts'
+import type { ConnectionHost, HostedConnection } from './connection-host.ts'
+import { KafkaConnection } from './connection.ts'
+import type { BrokerPlace, KafkaServices } from './handler.ts'
+import { kafkaHandlers } from './handlers.ts'
+import { largestAnswerBytes } from './handlers/fetch-sizes.ts'
+import { createProbe, type CloseReason, type KafkaProbe } from './probe.ts'
+import { RequestTaker } from './requests.ts'
+import { SaslSession } from './sasl-session.ts'
+import { timeoutsOf, type KafkaBind, type KafkaSettings, type KafkaTimeouts } from './settings.ts'
+import { TopicIds } from './topic-ids.ts'
+
+/** Longest time between two sweeps: how late a deadline may be noticed. */
+const SWEEP_MS_MAX = 1000
+/** Least time between two log lines about the same wrong protocol. */
+const FOREIGN_LOG_MS = 10_000
+
+export interface KafkaGatewayOptions {
+  readonly broker: Broker
+  readonly settings: KafkaSettings
+  readonly binds: readonly KafkaBind[]
+  /** Of the data directory. */
+  readonly directoryId: string
+  readonly logger: Logger
+  /** Request bytes of all protocols. */
+  readonly requestBudget: ByteBudget
+  /** Reply bytes of all protocols. */
+  readonly replyBudget: ByteBudget
+  readonly timeouts?: Partial<KafkaTimeouts>
+  readonly clock?: Clock
+  /** Connections in all. Default: by the file descriptors of this process. */
+  readonly connectionsMax?: number
+  /** Left out or null: without TLS. */
+  readonly certificates?: Certificates | null
+}
+
+export interface KafkaGateway {
+  /** Listens on every address. Rejects with an Error of one clear line. @returns the addresses that were bound. */
+  listen(): Promise<{ host: string; port: number }[]>
+  /** Accepts nothing more, answers what is in progress, then closes. @param deadlineMs from now; what is open then is cut off. */
+  stop(deadlineMs: number): Promise<void>
+  readonly connectionCount: number
+  /** Connections whose TLS handshake is not done; they count as connections against every limit. */
+  readonly handshakeCount: number
+  readonly probe: KafkaProbe
+}
+
+/** Builds the gateway. Nothing listens until `listen`. */
+export function createKafkaGateway(options: KafkaGatewayOptions): KafkaGateway {
+  return new Listener(options)
+}
+
+/** An address that is listened on. */
+interface Way {
+  readonly bind: KafkaBind
+  readonly server: Server
+  /** Once it listens. */
+  port: number
+}
+
+/** An accepted socket in its handshake: whose it is, the memory of that address, and by which way it came. */
+interface Guest {
+  readonly remoteAddress: string
+  readonly memory: ByteShare
+  readonly advertised: BrokerPlace
+}
+
+class Listener implements KafkaGateway, ConnectionHost {
+  readonly probe = createProbe()
+  readonly clock: Clock
+  readonly logger: Logger
+  readonly timeouts: KafkaTimeouts
+  readonly frameSizeMax: number
+  readonly replyBudget: ByteBudget
+  readonly replyShareBytes: number
+  readonly pool = new BufferPool(limits.idleBufferBytesMax)
+  readonly receive
+  readonly requests: RequestTaker
+  readonly #broker: Broker
+  readonly #settings: KafkaSettings
+  readonly #requestBudget: ByteBudget
+  readonly #connectionsMax: number
+  readonly #ways: readonly Way[]
+  readonly #connections = new Set<HostedConnection>()
+  readonly #addresses: ClientAddresses
+  readonly #turns: ConnectionTurns<HostedConnection>
+  /** null: without TLS. */
+  readonly #door: SecureDoor<Guest> | null
+  /** When the log was last told of a protocol. */
+  readonly #foreignMs = new Map<ForeignProtocol, number>()
+  #sweepTimer: NodeJS.Timeout | null = null
+  #isStopping = false
+  #onEmpty: (() => void) | null = null
+
+  constructor(options: KafkaGatewayOptions) {
+    const { broker, settings, replyBudget, requestBudget } = options
+    this.#broker = broker
+    this.#settings = settings
+    this.logger = options.logger
+    this.clock = options.clock ?? systemClock
+    this.timeouts = timeoutsOf(settings, options.timeouts ?? {})
+    this.frameSizeMax = frameLengthMax(settings.maxRecordBytes)
+    this.replyBudget = replyBudget
+    this.#requestBudget = requestBudget
+    this.receive = createReceiveShared(this.pool, requestBudget)
+    const largestBytes = this.frameSizeMax + limits.frameSurplusBytes
+    const memoryShare = Math.max(largestBytes, requestBudget.limitBytes / limits.addressRequestShare)
+    this.#addresses = new ClientAddresses(requestBudget, memoryShare)
+    this.requests = new RequestTaker(this.#services(options))
+    const share = Math.floor(replyBudget.limitBytes / limits.connectionReplyShare)
+    this.replyShareBytes = Math.max(largestAnswerBytes(settings), share)
+    this.#connectionsMax = options.connectionsMax ?? readConnectionsMax()
+    this.#door = this.#buildDoor(options.certificates ?? null)
+    this.#turns = new ConnectionTurns(broker)
+    this.#ways = options.binds.map(bind => this.#buildWay(bind))
+  }
+
+  get connectionCount(): number {
+    return this.#connections.size
+  }
+
+  get handshakeCount(): number {
+    return this.#door?.handshakeCount ?? 0
+  }
+
+  #services({ broker, settings, logger, requestBudget, directoryId }: KafkaGatewayOptions): KafkaServices {
+    const { clock } = this
+    const topicIds = new TopicIds(directoryId)
+    const shared = { broker, settings, logger, requestBudget, clock, topicIds }
+    return { ...shared, clusterId: directoryId, handlers: kafkaHandlers }
+  }
+
+  #buildWay(bind: KafkaBind): Way {
+    const server = createServer(acceptOptions, socket => this.#accept(socket, way))
+    const way: Way = { bind, server, port: 0 }
+    return way
+  }
+
+  #buildDoor(certificates: Certificates | null): SecureDoor<Guest> | null {
+    if (certificates === null) return null
+    const door = new SecureDoor<Guest>({
+      certificate: certificates.current,
+      handshakeMs: this.timeouts.handshakeMs,
+      onSecure: (socket, guest) => this.#open(socket, guest),
+      onFailed: ({ remoteAddress }, timedOut) => {
+        if (!this.#isStopping) this.probe.refused[timedOut ? 'handshakeTimeout' : 'handshakeFailed']++
+        this.#addresses.leave(remoteAddress)
+      }
+    })
+    certificates.onChange(certificate => door.useCertificate(certificate))
+    return door
+  }
+
+  async listen(): Promise<{ host: string; port: number }[]> {
+    const bound: { host: string; port: number }[] = []
+    for (const way of this.#ways) {
+      const { address } = way.bind
+      const onAcceptError = (error: Error): void => this.#onAcceptError(error)
+      const at = await listenOn(way.server, { address, protocol: 'Kafka', flag: '--bind-kafka', onAcceptError })
+      way.port = at.port
+      bound.push(at)
+    }
+    return bound
+  }
+
+  async stop(deadlineMs: number): Promise<void> {
+    if (this.#isStopping) return
+    this.#isStopping = true
+    for (const { server } of this.#ways) if (server.listening) server.close()
+    this.#door?.close()
+    for (const connection of this.#connections) connection.beginClose()
+    this.#broker.turn()
+    this.#turns.flush()
+    if (this.#connections.size === 0) return
+    await new Promise<void>(resolve => {
+      const timer = setTimeout(() => {
+        this.logger.warn({ connections: this.#connections.size }, 'Kafka connections were cut off at the deadline')
+        for (const connection of this.#connections) connection.abandon()
+      }, deadlineMs)
+      this.#onEmpty = () => {
+        clearTimeout(timer)
+        resolve()
+      }
+    })
+  }
+
+  newSession(): SaslSession {
+    return new SaslSession(this.#settings.auth === 'disabled' ? anonymous : null)
+  }
+
+  noteForeign(protocol: ForeignProtocol, remoteAddress: string): void {
+    const nowMs = this.clock.monotonicMs()
+    const lastMs = this.#foreignMs.get(protocol) ?? -Infinity
+    if (nowMs - lastMs < FOREIGN_LOG_MS) return
+    this.#foreignMs.set(protocol, nowMs)
+    const said = `${protocol} was spoken to the Kafka listener`
+    this.logger.warn({ remoteAddress }, `${said}: the connection is closed; look at the port, and at the client's TLS settings`)
+  }
+
+  wake(connection: HostedConnection): void {
+    this.#turns.wake(connection)
+  }
+
+  markDirty(connection: HostedConnection): void {
+    this.#turns.markDirty(connection)
+  }
+
+  afterInput(connection: HostedConnection): void {
+    this.#turns.afterInput(connection)
+  }
+
+  closed(connection: HostedConnection): void {
+    if (!this.#connections.delete(connection)) return
+    this.#addresses.leave(connection.remoteAddress)
+    if (this.#connections.size > 0) return
+    if (this.#sweepTimer !== null) clearInterval(this.#sweepTimer)
+    this.#sweepTimer = null
+    this.#onEmpty?.()
+  }
+
+  #accept(socket: Socket, way: Way): void {
+    const remoteAddress = plainAddress(socket.remoteAddress ?? '')
+    const isFull = this.#connections.size + this.handshakeCount >= this.#connectionsMax
+    if (isFull) return this.#turnAway(socket, 'connectionsTotal')
+    if (this.#addresses.connectionsOf(remoteAddress) >= Math.max(1, this.#settings.binaryMaxConnectionsPerIp)) {
+      return this.#turnAway(socket, 'connectionsPerIp')
+    }
+    // An empty address: the client was gone before it was accepted.
+    if (remoteAddress === '' || this.#isStopping) {
+      socket.destroy()
+      return
+    }
+    this.probe.accepted++
+    const guest = {
+      remoteAddress,
+      memory: this.#addresses.enter(remoteAddress),
+      advertised: advertisedOf(way, plainAddress(socket.localAddress ?? ''))
+    }
+    if (this.#door === null) this.#open(socket, guest)
+    else this.#door.take(socket, guest)
+  }
+
+  /** Begins to speak Kafka over what may be read in plain. */
+  #open(socket: Socket, { remoteAddress, memory, advertised }: Guest): void {
+    this.#connections.add(new KafkaConnection(this, socket, remoteAddress, memory, advertised))
+    if (this.#sweepTimer === null) this.#sweepTimer = setInterval(() => this.#sweep(), this.#sweepMs())
+  }
+
+  #turnAway(socket: Socket, reason: CloseReason): void {
+    this.probe.refused[reason]++
+    socket.destroy()
+  }
+
+  #onAcceptError(error: Error): void {
+    this.probe.acceptErrors++
+    this.logger.warn({ error: error.message }, 'a Kafka connection could not be accepted')
+  }
+
+  #sweepMs(): number {
+    return Math.max(1, Math.min(SWEEP_MS_MAX, Math.min(...Object.values(this.timeouts)) / 4))
+  }
+
+  #sweep(): void {
+    const nowMs = this.clock.monotonicMs()
+    const replies = isMemoryShort(this.replyBudget, largestAnswerBytes(this.#settings))
+    const forAll = isMemoryShort(this.#requestBudget, this.frameSizeMax)
+    let longest: HostedConnection | null = null
+    for (const connection of this.#connections) {
+      const requests = forAll || this.#addresses.isShort(connection.remoteAddress, this.frameSizeMax)
+      connection.checkDeadlines(nowMs, { replies, requests })
+      if (connection.memoryWaitSinceMs < (longest?.memoryWaitSinceMs ?? Infinity)) longest = connection
+    }
+    // Half-read requests may hold all of the budget and each wait for the others: then the one that waits longest goes.
+    if (longest !== null && nowMs - longest.memoryWaitSinceMs > this.timeouts.bodyMs) longest.drop('memory')
+  }
+}
+
+/** Where a client that came by that way, to that address of this machine, is told to come again. */
+function advertisedOf({ bind, port }: Way, localAddress: string): BrokerPlace {
+  if (bind.advertised !== null) {
+    return { host: bind.advertised.host, port: bind.advertised.port === 0 ? port : bind.advertised.port }
+  }
+  const { host } = splitAddress(bind.address)
+  assert(port !== 0, 'a listener that accepts has a port')
+  return { host: host === '0.0.0.0' || host === '::' ? localAddress : host, port }
+}

@@ -1,0 +1,102 @@
+/**
+ * From one whole frame to the handler of its API. Main thread only; one instance per listener.
+ *
+ *   | the request                                  | what becomes of it                             |
+ *   | header or body malformed                     | close                                          |
+ *   | ApiVersions in a version of later days       | answered in version 0: UNSUPPORTED_VERSION     |
+ *   | an API or a version that is not advertised   | close: nobody could read what is answered      |
+ *   | before authentication, if not open to all    | close                                          |
+ *   | of a key that was revoked                    | close                                          |
+ */
+import type { Principal } from '../../model/principal.ts'
+import { nobody } from './nobody.ts'
+import { apiVersions } from '../../wire/kafka/apis/api-versions.ts'
+import { kafkaErrors } from '../../wire/kafka/errors.ts'
+import { readRequestHeader, type RequestHeader } from '../../wire/kafka/headers.ts'
+import { newRequestId } from '../shared/request-ids.ts'
+import { Exchange, type ExchangeOwner } from './exchange.ts'
+import type { KafkaCall, KafkaHandler, KafkaServices } from './handler.ts'
+import { advertised } from './handlers/api-versions.ts'
+import type { CloseReason } from './probe.ts'
+
+/** Why a request ends its connection. */
+export interface Refusal {
+  readonly reason: CloseReason
+  readonly problem: string
+}
+
+export class RequestTaker {
+  readonly #services: KafkaServices
+
+  constructor(services: KafkaServices) {
+    this.#services = services
+  }
+
+  /** Takes the request bytes[start, end), borrowed until return. @returns null: it is in progress, or answered. */
+  take(client: ExchangeOwner, bytes: Buffer, start: number, end: number): Refusal | null {
+    const header = readRequestHeader(bytes, start, end)
+    if (typeof header === 'string') return { reason: 'malformed', problem: header }
+    const { apiKey, apiVersion } = header
+    const handler = this.#services.handlers.get(apiKey)
+    if (handler === undefined) return { reason: 'unknownApi', problem: `API ${apiKey} is not served here` }
+    const { who } = client.sasl
+    if (who === null && !handler.isOpenToAll)
+      return { reason: 'authRequired', problem: `${handler.api.name} came before the client had authenticated` }
+    if (who?.isRevoked === true) return { reason: 'keyRevoked', problem: 'the key of this client was revoked' }
+    const { first, last } = handler.api.versions
+    if (apiVersion < first || apiVersion > last) return this.#refuseVersion(client, handler, header)
+    const body = handler.api.request.decode(apiVersion, bytes, header.bodyStart, end)
+    if (typeof body === 'string')
+      return { reason: 'malformed', problem: `${handler.api.name} ${apiVersion}: ${body}` }
+    this.#run(client, handler, header, { who: who ?? nobody, body })
+    return null
+  }
+
+  /** Takes a token of SASL that has no header, bytes[start, end). The reply leaves at once: nothing else is in progress. */
+  takeBare(client: ExchangeOwner, bytes: Buffer, start: number, end: number): Refusal | null {
+    const step = client.sasl.take(bytes.subarray(start, end))
+    if (step.kind === 'refused') return { reason: 'authFailed', problem: step.told }
+    client.sendBare(step.reply)
+    return null
+  }
+
+  #run(
+    client: ExchangeOwner,
+    handler: KafkaHandler,
+    header: RequestHeader,
+    asked: { readonly who: Principal; readonly body: object }
+  ): void {
+    const exchange = new Exchange(client, this.#services, handler.api, header, asked)
+    client.begin(exchange)
+    try {
+      const running = handler.run(exchange as unknown as KafkaCall)
+      if (running !== undefined) running.catch((error: unknown) => this.#fail(exchange, error))
+    } catch (error) {
+      this.#fail(exchange, error)
+    }
+  }
+
+  /** A bug of ours ends the connection: what its client may conclude of the answer is nothing. */
+  #fail(exchange: Exchange, error: unknown): void {
+    const { api, client } = exchange
+    const context = { request_id: newRequestId(), api: api.name, remoteAddress: client.remoteAddress, err: error }
+    this.#services.logger.error(context, 'a Kafka request failed')
+    if (exchange.frame === null) exchange.close('bug')
+    else client.refuse('bug', api.name)
+  }
+
+  #refuseVersion(client: ExchangeOwner, { api }: KafkaHandler, header: RequestHeader): Refusal | null {
+    const { apiVersion } = header
+    const { first, last } = api.versions
+    if (api.key !== apiVersions.key) {
+      const problem = `${api.name} ${apiVersion} is not served here: ${first} to ${last} are`
+      return { reason: 'unsupportedVersion', problem }
+    }
+    const asked = { who: nobody, body: {} }
+    const exchange = new Exchange(client, this.#services, api, { ...header, apiVersion: 0 }, asked)
+    client.begin(exchange)
+    const apiKeys = advertised(this.#services.handlers)
+    exchange.answer({ errorCode: kafkaErrors.UNSUPPORTED_VERSION.code, apiKeys } as never)
+    return null
+  }
+}
