@@ -34,6 +34,7 @@ import { Quotas } from './control/quotas.ts'
 import type { TopicDefaults } from './control/topic-decisions.ts'
 import { FreeSpace } from './disk/free-space.ts'
 import type { Es01Gateway } from './gateway/es01/gateway.ts'
+import type { KafkaGateway } from './gateway/kafka/gateway.ts'
 import type { Certificates } from './gateway/shared/certificates.ts'
 import type { HttpGateway } from './gateway/http/gateway.ts'
 import { limits } from './model/limits.ts'
@@ -47,14 +48,17 @@ export interface RunningServer {
   /** host:port in effect; with port 0 the one the system picked. */
   readonly httpAddress: string
   readonly binaryAddress: string | null
+  /** Empty: no Kafka listener. */
+  readonly kafkaAddresses: readonly string[]
   readonly dataDir: string
   readonly durability: string
   readonly shards: number
   readonly firstStart: boolean
   readonly engine: 'uws' | 'node'
-  /** For tests and metrics: the shards and the ES01 listener, and what they count. */
+  /** For tests and metrics: the shards and the listeners, and what they count. */
   readonly shardSet: ShardSet
   readonly es01: Es01Gateway | null
+  readonly kafka: KafkaGateway | null
   readonly traffic: Traffic
   /** For tests: the use cases that no listener offers so far. */
   readonly broker: LocalBroker
@@ -111,9 +115,10 @@ async function build(settings: Settings, logger: Logger, undo: Undo[]): Promise<
   started.catch(() => undefined)
   const counted = { ...storage, settings, traffic, groups, watches, certificate: certificates }
   const { metrics, gateways, stop: stopMetrics } = buildMetrics(counted, undo)
-  const listening = await listen({ settings, logger, broker, certificates, metrics, gateways }, undo)
-  const { http, es01, background, httpAddress, binaryAddress } = listening
-  logger.info({ httpAddress, binaryAddress }, 'listening; shards are starting')
+  const { directoryId } = storage.store.image
+  const listening = await listen({ settings, logger, broker, certificates, metrics, gateways, directoryId }, undo)
+  const { http, es01, kafka, background, httpAddress, binaryAddress, kafkaAddresses } = listening
+  logger.info({ httpAddress, binaryAddress, kafkaAddresses }, 'listening; shards are starting')
   await started
   const stopSweeping = await keepProducers(producers, logger)
   undo.push(stopSweeping)
@@ -128,6 +133,7 @@ async function build(settings: Settings, logger: Logger, undo: Undo[]): Promise<
   return {
     httpAddress,
     binaryAddress,
+    kafkaAddresses,
     dataDir: storage.dataDir,
     durability: broker.readiness().durability,
     shards: placement.shardCount,
@@ -135,6 +141,7 @@ async function build(settings: Settings, logger: Logger, undo: Undo[]): Promise<
     engine: http.engine,
     shardSet: shards,
     es01,
+    kafka,
     traffic,
     broker,
     tls: certificates,
@@ -147,7 +154,7 @@ async function build(settings: Settings, logger: Logger, undo: Undo[]): Promise<
       stopMetrics()
       stopCollecting()
       const deadlineMs = settings.shutdownTimeoutMs * GATEWAY_STOP_SHARE
-      await Promise.all([http.stop(deadlineMs), es01?.stop(deadlineMs)])
+      await Promise.all([http.stop(deadlineMs), es01?.stop(deadlineMs), kafka?.stop(deadlineMs)])
       await Promise.all([background.close(), schemas.stop()])
       await upkeep.stop()
       await stopSweeping()

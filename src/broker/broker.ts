@@ -122,6 +122,12 @@ export class LocalBroker implements Broker {
     return this.#options.catalog.names().filter(name => who.mayRead(name))
   }
 
+  topicNameOf(who: Principal, id: TopicId): string | null {
+    authorise(who, 'list topics')
+    const topic = this.#options.catalog.topicOfId(id)
+    return topic !== undefined && who.mayRead(topic.name) ? topic.name : null
+  }
+
   async describeTopic(who: Principal, name: string): Promise<TopicDescription> {
     authorise(who, 'describe topic', name)
     return this.#topics.describe(name)

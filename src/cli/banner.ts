@@ -26,6 +26,11 @@ function tlsWords(tls: RunningServer['tls']): string {
   return `on, with a certificate until ${new Date(tls.notAfterMs).toISOString().slice(0, 10)}`
 }
 
+function kafkaWords({ kafkaAddresses, tls }: RunningServer): string {
+  if (kafkaAddresses.length === 0) return 'off (--bind-kafka 127.0.0.1:9092 turns it on)'
+  return `${kafkaAddresses.join(', ')} (bootstrap.servers${tls === null ? '' : ', over TLS'})`
+}
+
 /** The address to name on this machine: where the broker listens on all of them, loopback, which needs no --allowed-host. */
 function localAddress(address: string): string {
   return address.replace(/^0\.0\.0\.0(?=:\d+$)/, '127.0.0.1').replace(/^\[[0:]+\](?=:\d+$)/, '[::1]')
@@ -52,6 +57,7 @@ export function formatBanner(server: RunningServer, settings: Settings, version:
         ? 'off (--bind-binary 127.0.0.1:9001 turns it on)'
         : `${server.binaryAddress} (ES01${server.tls === null ? '' : ' over TLS'})`
     ],
+    ['Kafka', kafkaWords(server)],
     ['data', `${server.dataDir}${server.firstStart ? ' (new)' : ''}, ${server.shards} shard(s)`],
     ['durability', durabilityWords(settings)],
     ['auth', accessWords(settings, server.dataDir)],

@@ -7,6 +7,8 @@ export interface RunningServer {
   /** host:port in effect; with port 0 the one the system picked. */
   readonly httpAddress: string
   readonly binaryAddress: string | null
+  /** Empty: no Kafka listener. */
+  readonly kafkaAddresses: readonly string[]
   readonly dataDir: string
   readonly durability: string
   readonly shards: number

@@ -147,9 +147,12 @@ function watchSignals(parts: ServeParts): StopSignals {
 
 /** One line for machines in the log, always; a word for the supervisor; a banner at a terminal and at the first start. */
 async function announce(parts: ServeParts, server: RunningServer): Promise<void> {
-  const { httpAddress, binaryAddress, dataDir, durability, shards, engine, firstStart } = server
-  parts.logger.info({ httpAddress, binaryAddress, dataDir, durability, shards, engine, firstStart }, 'ready')
-  const status = `STATUS=serving ${[httpAddress, binaryAddress ?? []].flat().join(' and ')}`
+  const { httpAddress, binaryAddress, kafkaAddresses, dataDir, durability, shards, engine, firstStart } = server
+  parts.logger.info(
+    { httpAddress, binaryAddress, kafkaAddresses, dataDir, durability, shards, engine, firstStart },
+    'ready'
+  )
+  const status = `STATUS=serving ${[httpAddress, binaryAddress ?? [], kafkaAddresses].flat().join(' and ')}`
   void parts.tellSupervisor(['READY=1', status], READY_TELL_MS)
   if (parts.stderr.isTTY !== true && !firstStart) return
   await print(parts.stderr, formatBanner(server, parts.settings, readVersion()))

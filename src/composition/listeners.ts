@@ -6,12 +6,16 @@ import type { ByteBudget } from '../base/byte-budget.ts'
 import { systemClock } from '../base/clock.ts'
 import type { Logger } from '../base/logger.ts'
 import type { LocalBroker } from '../broker/broker.ts'
+import { showAddress } from '../config/address.ts'
 import { httpConnectionsMax } from '../config/auto-sizes.ts'
 import { descriptorLimit } from '../config/machine.ts'
+import { kafkaListenersOf } from '../config/kafka-listeners.ts'
 import type { Settings } from '../config/settings.ts'
 import { createEs01Gateway, type Es01Gateway } from '../gateway/es01/gateway.ts'
 import { createHttpGateway, type HttpGateway } from '../gateway/http/gateway.ts'
+import { createKafkaGateway, type KafkaGateway } from '../gateway/kafka/gateway.ts'
 import { Certificates } from '../gateway/shared/certificates.ts'
+import { readConnectionsMax } from '../gateway/shared/connections-max.ts'
 import { limits } from '../model/limits.ts'
 import type { MetricsPage } from '../model/metrics.ts'
 import type { Gateways } from './metrics-gateways.ts'
@@ -22,11 +26,14 @@ export type Undo = () => Promise<void>
 export interface Listening {
   readonly http: HttpGateway
   readonly es01: Es01Gateway | null
+  readonly kafka: KafkaGateway | null
   readonly background: BackgroundPool<BackgroundJobs>
   readonly requestBudget: ByteBudget
   readonly replyBudget: ByteBudget
   readonly httpAddress: string
   readonly binaryAddress: string | null
+  /** Empty: no Kafka listener. */
+  readonly kafkaAddresses: readonly string[]
 }
 
 /** @returns what the settings name, checked; null: no TLS. @throws Error of one line. */
@@ -43,6 +50,8 @@ export interface ListenParts {
   readonly broker: LocalBroker
   readonly certificates: Certificates | null
   readonly metrics: MetricsPage
+  /** Of the data directory. */
+  readonly directoryId: string
   /** Is told what listens. */
   readonly gateways: Gateways
 }
@@ -62,20 +71,43 @@ export async function listen(parts: ListenParts, undo: Undo[]): Promise<Listenin
   const httpAt = await http.listen()
   undo.push(() => http.stop(0))
   const common = { http, background, requestBudget, replyBudget, httpAddress: showAddress(httpAt) }
-  if (settings.bindBinary === null) return { ...common, es01: null, binaryAddress: null }
-  const es01 = createEs01Gateway(shared)
-  gateways.es01 = es01
-  const es01At = await es01.listen()
+  const room = { ...shared, connectionsMax: protocolConnectionsMax(settings) }
+  return { ...common, ...(await listenEs01(room, undo)), ...(await listenKafka(room, undo)) }
+}
+
+type Room = ListenParts &
+  Pick<Gateways, 'requestBudget' | 'replyBudget'> & {
+    readonly connectionsMax: number
+  }
+
+async function listenEs01(parts: Room, undo: Undo[]): Promise<Pick<Listening, 'es01' | 'binaryAddress'>> {
+  if (parts.settings.bindBinary === null) return { es01: null, binaryAddress: null }
+  const es01 = createEs01Gateway(parts)
+  parts.gateways.es01 = es01
+  const bound = await es01.listen()
   undo.push(() => es01.stop(0))
-  return { ...common, es01, binaryAddress: showAddress(es01At) }
+  return { es01, binaryAddress: showAddress(bound) }
+}
+
+async function listenKafka(parts: Room, undo: Undo[]): Promise<Pick<Listening, 'kafka' | 'kafkaAddresses'>> {
+  const binds = kafkaListenersOf(parts.settings.bindKafka)
+  if (binds.length === 0) return { kafka: null, kafkaAddresses: [] }
+  const kafka = createKafkaGateway({ ...parts, binds })
+  parts.gateways.kafka = kafka
+  // One of several may listen when another fails.
+  undo.push(() => kafka.stop(0))
+  const bound = await kafka.listen()
+  return { kafka, kafkaAddresses: bound.map(showAddress) }
+}
+
+/** The descriptors that are left for ES01 and Kafka are halved where both listen. */
+function protocolConnectionsMax({ bindBinary, bindKafka }: Settings): number {
+  const all = readConnectionsMax()
+  return bindBinary === null || bindKafka.length === 0 ? all : Math.floor(all / 2)
 }
 
 /** As many threads as there are cores beside the main thread: they compete with the shards only while they have jobs. */
 export function buildBackground(logger: Logger): BackgroundPool<BackgroundJobs> {
   const { backgroundJobsMax: jobsMax } = limits
   return new BackgroundPool({ threadsMax: Math.max(1, availableParallelism() - 1), jobsMax, logger })
-}
-
-export function showAddress({ host, port }: { host: string; port: number }): string {
-  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
 }

@@ -4,6 +4,7 @@ import type { Settings } from '../config/settings.ts'
 import type { Es01Gateway } from '../gateway/es01/gateway.ts'
 import type { Es01Probe } from '../gateway/es01/probe.ts'
 import type { HttpGateway } from '../gateway/http/gateway.ts'
+import type { KafkaGateway } from '../gateway/kafka/gateway.ts'
 import type { CertificateState } from '../model/metrics.ts'
 import { one, type ProcessReaders, type Sample } from '../observe/process-page.ts'
 
@@ -11,6 +12,7 @@ import { one, type ProcessReaders, type Sample } from '../observe/process-page.t
 export interface Gateways {
   http: HttpGateway | null
   es01: Es01Gateway | null
+  kafka: KafkaGateway | null
   readonly requestBudget: ByteBudget
   readonly replyBudget: ByteBudget
 }
@@ -20,6 +22,7 @@ export function newGateways(settings: Pick<Settings, 'requestMemoryBytes' | 'rep
   return {
     http: null,
     es01: null,
+    kafka: null,
     requestBudget: new ByteBudget(settings.requestMemoryBytes),
     replyBudget: new ByteBudget(settings.replyMemoryBytes)
   }

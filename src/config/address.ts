@@ -34,6 +34,11 @@ export function parseAddress(text: string): Reading<Address> {
   return good({ host: plain, port })
 }
 
+/** An address as parseAddress reads it. */
+export function showAddress({ host, port }: Address): string {
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
+}
+
 /** Whether only this machine can reach that IP: 127.0.0.0/8 or ::1, however written. Of a name: false. */
 export function isLoopbackAddress(host: string): boolean {
   if (isIPv4(host)) return host.startsWith('127.')

@@ -4,8 +4,9 @@
 import { isIP } from 'node:net'
 import { frameLengthMax, limits } from '../model/limits.ts'
 import { isLoopbackAddress, parseAddress } from './address.ts'
+import { kafkaListenersOf } from './kafka-listeners.ts'
 import { showBytes } from './parse.ts'
-import { schema } from './schema.ts'
+import { schema, tomlKeyOf } from './schema.ts'
 import type { SettingField } from './setting-spec.ts'
 import type { Settings } from './settings.ts'
 
@@ -45,18 +46,40 @@ export const openBindAdvice =
 function checkOpenBind(values: Partial<Settings>): string[] {
   if (values.auth !== 'disabled' || values.allowRemoteUnauthenticated !== false) return []
   const faults: string[] = []
-  for (const field of ['bind', 'bindBinary'] as const) {
-    const value = values[field]
-    const parsed = value === null || value === undefined ? null : parseAddress(value)
-    if (parsed === null || !parsed.ok || isIP(parsed.value.host) === 0 || isLoopbackAddress(parsed.value.host)) continue
+  for (const [field, value] of bindsOf(values)) {
+    const parsed = parseAddress(value)
+    if (!parsed.ok || isIP(parsed.value.host) === 0 || isLoopbackAddress(parsed.value.host)) continue
     faults.push(`${schema[field].flag} ${value} ${openBindAdvice}`)
   }
   return faults
 }
 
-function checkSameAddress({ bind, bindBinary }: Partial<Settings>): string[] {
-  if (bind === undefined || bind !== bindBinary || bind.endsWith(':0')) return []
-  return [`bind and bind_binary are both ${bind}: each listener needs a port of its own`]
+type BindField = 'bind' | 'bindBinary' | 'bindKafka'
+
+/** Every address that is listened on, and by which setting. */
+function bindsOf({ bind, bindBinary, bindKafka }: Partial<Settings>): (readonly [BindField, string])[] {
+  return [
+    ...(bind === undefined ? [] : [['bind', bind] as const]),
+    ...(bindBinary === undefined || bindBinary === null ? [] : [['bindBinary', bindBinary] as const]),
+    ...kafkaListenersOf(bindKafka ?? []).map(({ address }) => ['bindKafka', address] as const)
+  ]
+}
+
+function checkSameAddress(values: Partial<Settings>): string[] {
+  const faults: string[] = []
+  const seen = new Map<string, BindField>()
+  for (const [field, address] of bindsOf(values)) {
+    const other = seen.get(address)
+    seen.set(address, field)
+    if (other === undefined || address.endsWith(':0')) continue
+    const [one, two] = [tomlKeyOf(other), tomlKeyOf(field)]
+    faults.push(
+      one === two
+        ? `${one} has ${address} twice: each listener needs a port of its own`
+        : `${one} and ${two} are both ${address}: each listener needs a port of its own`
+    )
+  }
+  return faults
 }
 
 /** One place for cold segments; the address of a service is nothing without a bucket in it. */
@@ -81,8 +104,9 @@ const notAbove = [
 ] as const satisfies readonly (readonly [SettingField, SettingField])[]
 
 /** The largest binary frame must fit the request memory, with what its buffer is larger, or it could never be read. */
-function checkFrameFits({ maxRecordBytes, requestMemoryBytes, bindBinary }: Partial<Settings>): string[] {
-  if (maxRecordBytes === undefined || requestMemoryBytes === undefined || !bindBinary) return []
+function checkFrameFits({ maxRecordBytes, requestMemoryBytes, bindBinary, bindKafka }: Partial<Settings>): string[] {
+  if (maxRecordBytes === undefined || requestMemoryBytes === undefined) return []
+  if (!bindBinary && !bindKafka?.length) return []
   const neededBytes = frameLengthMax(maxRecordBytes) + limits.frameSurplusBytes
   if (requestMemoryBytes >= neededBytes) return []
   return [

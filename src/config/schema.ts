@@ -6,6 +6,7 @@
 import { limits } from '../model/limits.ts'
 import { originFault } from './address.ts'
 import { address, bytes, choice, duration, integer, list, optional, text, toggle } from './kinds.ts'
+import { kafkaListeners } from './kafka-listeners.ts'
 import { coldStorageSettings, journalSettings, logSettings } from './log-settings.ts'
 import {
   DAY_MS,
@@ -41,6 +42,13 @@ const listening = {
     kind: optional(address(), 'off'),
     fallback: null,
     text: 'Address of the listener of the binary protocol (ES01)'
+  },
+  bindKafka: {
+    flag: '--bind-kafka',
+    group: 'Listening and access',
+    kind: kafkaListeners(),
+    fallback: [],
+    text: 'Address of a listener of the Kafka protocol, and the one that its clients are told to come to'
   },
   auth: {
     flag: '--auth',
@@ -127,14 +135,14 @@ const limit = {
     group: 'Limits',
     kind: integer({ min: 1, max: 65_535, raisedTo: 1 }, 'connections'),
     fallback: 256,
-    text: 'Connections of the binary protocol that one client address may hold'
+    text: 'Connections of the binary protocol that one client address may hold, and as many of the Kafka protocol'
   },
   binaryIdleTimeoutMs: {
     flag: '--binary-idle-timeout',
     group: 'Limits',
     kind: duration({ min: 10, max: 20 * DAY_MS }),
     fallback: 600 * SECOND_MS,
-    text: 'A binary connection that sends nothing for that long is closed'
+    text: 'A connection of the binary or the Kafka protocol that sends nothing for that long is closed'
   },
   httpMaxConnections: {
     flag: '--http-max-connections',
@@ -142,6 +150,13 @@ const limit = {
     kind: optional(integer({ min: 1, max: 1_000_000 }, 'connections'), 'auto'),
     fallback: null,
     text: 'HTTP connections held at once; auto is 64 below a quarter of the file descriptors of the process, 16 to 16384'
+  },
+  autoCreateTopics: {
+    flag: '--auto-create-topics',
+    group: 'Limits',
+    kind: toggle(),
+    fallback: false,
+    text: 'Make a topic, of one partition, when a Kafka client with an admin key asks for one that does not exist'
   },
   coordMemberTimeoutMs: {
     flag: '--coord-member-timeout',

@@ -8,6 +8,8 @@ export interface Settings {
   readonly bind: string
   /** null: no ES01 listener. */
   readonly bindBinary: string | null
+  /** Listeners of the Kafka protocol (config/kafka-listeners.ts); empty: none. */
+  readonly bindKafka: readonly string[]
   readonly auth: 'disabled' | 'required'
   readonly allowRemoteUnauthenticated: boolean
   readonly allowedHost: readonly string[]
@@ -58,6 +60,7 @@ export interface Settings {
   readonly maxFetchRecords: number
   readonly binaryMaxConnectionsPerIp: number
   readonly binaryIdleTimeoutMs: number
+  readonly autoCreateTopics: boolean
   readonly shutdownTimeoutMs: number
   /** HTTP connections at once. null: what httpConnectionsMax of auto-sizes.ts gives. */
   readonly httpMaxConnections: number | null

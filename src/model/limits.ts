@@ -201,6 +201,8 @@ export const limits = {
   kafkaMessageElementsMax: 1_000_000,
   /** Requests in progress on one Kafka connection: clients have five in flight. Further ones wait in its socket. */
   kafkaConnectionRequestsMax: 16,
+  /** Partitions that one Kafka fetch reads at once: enough to keep shards busy, few enough that little is read in vain. */
+  kafkaFetchReadsMax: 16,
   /** A Kafka request of a client that has not said who it is. */
   kafkaGreetingBytesMax: 64 * 1024,
   /** Depth of nested values in a JSON or MessagePack body: a bound of time and memory, far above any real document. */

@@ -188,6 +188,8 @@ export interface Broker extends WatchUseCases, StreamUseCases {
   readonly batches: BatchUseCases
 
   createTopic(who: Principal, request: CreateTopicRequest): Promise<{ name: string; partitions: number }>
+  /** The name of the live topic with that id; null: there is none, or the caller may not read it. @throws BrokerError KEY_REVOKED */
+  topicNameOf(who: Principal, id: TopicId): string | null
   /** Names that the caller may read, sorted by code unit. */
   listTopics(who: Principal): string[]
   describeTopic(who: Principal, name: string): Promise<TopicDescription>

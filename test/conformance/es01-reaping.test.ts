@@ -31,7 +31,7 @@ const read = (id: number): Buffer => consume(id, { topic: 't', maxBytes: 8 * MIB
 
 /** What the page of metrics says of closed connections: reasons that are not zero. */
 async function pageOf({ gateway, requestBudget, replyBudget }: Fixture): Promise<Record<string, number>> {
-  const readers = gatewayReaders({ http: null, es01: gateway, requestBudget, replyBudget })
+  const readers = gatewayReaders({ http: null, es01: gateway, kafka: null, requestBudget, replyBudget })
   const samples = await readers.millrace_es01_refused_connections_total()
   return Object.fromEntries(samples.flatMap(({ labels, value }) => (value === 0 ? [] : [[labels['reason'], value]])))
 }

@@ -34,6 +34,7 @@ export type Variant = (typeof variants)[number]
 const testFlags: ConfigInput['flags'] = {
   '--bind': '127.0.0.1:0',
   '--bind-binary': '127.0.0.1:0',
+  '--bind-kafka': '127.0.0.1:0',
   '--journal-slot-bytes': '64MiB',
   '--journal-first-slot-bytes': '1MiB',
   '--journal-fill-ahead-bytes': '0'
@@ -50,6 +51,8 @@ export interface BrokerOptions {
 export interface TestBroker {
   readonly url: string
   readonly es01: Es01Address
+  /** host:port, as Kafka clients take it. */
+  readonly kafka: string
   readonly dataDir: string
   readonly server: RunningServer
   /** Clean stop; doing it again does nothing. */
@@ -70,7 +73,14 @@ export async function startBroker(t: TestContext, options: BrokerOptions = {}): 
   let stopping: Promise<void> | null = null
   const stop = (): Promise<void> => (stopping ??= server.stop().then(() => undefined))
   atEnd(t, stop)
-  return { url: `http://${server.httpAddress}`, es01: parseAddress(server.binaryAddress ?? ''), dataDir, server, stop }
+  return {
+    url: `http://${server.httpAddress}`,
+    es01: parseAddress(server.binaryAddress ?? ''),
+    kafka: server.kafkaAddresses[0] ?? '',
+    dataDir,
+    server,
+    stop
+  }
 }
 
 export interface SpawnOptions extends BrokerOptions {

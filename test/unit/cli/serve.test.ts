@@ -41,6 +41,7 @@ function stage(
   const server: RunningServer = {
     httpAddress: '127.0.0.1:9000',
     binaryAddress: null,
+    kafkaAddresses: [],
     dataDir: '/data',
     durability: 'synced',
     shards: 1,

@@ -1,12 +1,17 @@
 /** Tries to take the addresses that a broker would listen on, and gives them back at once. Main thread. */
 import { createServer } from 'node:net'
 import { parseAddress } from '../../../config/address.ts'
+import { kafkaListenersOf } from '../../../config/kafka-listeners.ts'
 import type { Settings } from '../../../config/settings.ts'
 import type { PortFacts } from './facts.ts'
 
-export async function gatherPorts({ bind, bindBinary }: Settings): Promise<PortFacts[]> {
-  const http = await tryAddress('--bind', bind)
-  return bindBinary === null ? [http] : [http, await tryAddress('--bind-binary', bindBinary)]
+export async function gatherPorts({ bind, bindBinary, bindKafka }: Settings): Promise<PortFacts[]> {
+  const addresses: (readonly [string, string])[] = [['--bind', bind]]
+  if (bindBinary !== null) addresses.push(['--bind-binary', bindBinary])
+  for (const { address } of kafkaListenersOf(bindKafka)) addresses.push(['--bind-kafka', address])
+  const facts: PortFacts[] = []
+  for (const [flag, address] of addresses) facts.push(await tryAddress(flag, address))
+  return facts
 }
 
 async function tryAddress(flag: string, address: string): Promise<PortFacts> {

@@ -245,6 +245,10 @@ export class FakeBroker implements Broker {
     return Promise.reject(new BrokerError('ROUTE_NOT_FOUND', { path: 'createTopic' }))
   }
 
+  topicNameOf(_who: Principal): null {
+    return null
+  }
+
   listTopics(_who: Principal): string[] {
     return [...this.partitionCounts.keys()]
   }

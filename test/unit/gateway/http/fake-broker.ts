@@ -162,6 +162,10 @@ export class FakeBroker implements Broker {
     return { name, partitions }
   }
 
+  topicNameOf(_who: Principal): null {
+    return null
+  }
+
   listTopics(_who: Principal): string[] {
     return [...this.#topics.keys()].sort()
   }

@@ -1,0 +1,111 @@
+/**
+ * ListOffsets: where partitions begin and end, and the first record from a time on. Main thread.
+ *
+ *   −1 latest: the high watermark · −2 earliest · −3 the record with the largest time · −4 earliest on this disk: as −2
+ */
+import type { PartitionOffsets } from '../../../model/topic.ts'
+import { listOffsets } from '../../../wire/kafka/apis/list-offsets.ts'
+import { kafkaErrors } from '../../../wire/kafka/errors.ts'
+import type { ReadOf, WriteOf } from '../../../wire/kafka/schema.ts'
+import { handlerOf, type KafkaCall, type KafkaHandler } from '../handler.ts'
+import { epochFault } from '../leader-epoch.ts'
+import { LEADER_EPOCH } from '../node.ts'
+import { toldOf } from '../refusals.ts'
+
+type Call = KafkaCall<typeof listOffsets.request.fields, typeof listOffsets.response.fields>
+type WantedTopic = ReadOf<typeof listOffsets.request.fields>['topics'][number]
+type WantedPartition = WantedTopic['partitions'][number]
+type ToldPartition = WriteOf<typeof listOffsets.response.fields>['topics'][number]['partitions'][number]
+
+const LATEST = -1
+const EARLIEST = -2
+const LARGEST_TIME = -3
+const EARLIEST_LOCAL = -4
+/** The first version that tells of the leader's epoch. */
+const EPOCHS_SINCE = 4
+
+export const listOffsetsHandler: KafkaHandler = handlerOf(listOffsets, async call => {
+  const topics = await Promise.all(
+    call.body.topics.map(async topic => ({ name: topic.name, partitions: await partitionsOf(call, topic) }))
+  )
+  call.answer({ topics })
+})
+
+/** All partitions of a topic of which the same is wanted are one question. */
+async function partitionsOf(call: Call, { name, partitions }: WantedTopic): Promise<ToldPartition[]> {
+  const byTime = new Map<number, WantedPartition[]>()
+  for (const wanted of partitions) {
+    const same = byTime.get(wanted.timestamp)
+    if (same === undefined) byTime.set(wanted.timestamp, [wanted])
+    else same.push(wanted)
+  }
+  const told = new Map<WantedPartition, ToldPartition>()
+  const ask = async (time: number, wanted: readonly WantedPartition[]): Promise<void> => {
+    const answers = await answersTo(call, name, time, wanted)
+    wanted.forEach((partition, i) => told.set(partition, answers[i] as ToldPartition))
+  }
+  await Promise.all([...byTime].map(([time, wanted]) => ask(time, wanted)))
+  return partitions.map(wanted => told.get(wanted) as ToldPartition)
+}
+
+async function answersTo(
+  call: Call,
+  topic: string,
+  time: number,
+  wanted: readonly WantedPartition[]
+): Promise<ToldPartition[]> {
+  const { who } = call
+  const { broker } = call.services
+  const only = wanted.length === 1 ? (wanted[0] as WantedPartition).partitionIndex : null
+  try {
+    const timestampMs = time >= 0 ? BigInt(time) : null
+    const found = await broker.offsetsAt(who, topic, only, timestampMs)
+    const byPartition = new Map(found.map(offsets => [offsets.partition, offsets]))
+    return await Promise.all(wanted.map(one => answerTo(call, topic, one, byPartition.get(one.partitionIndex))))
+  } catch (error) {
+    const { errorCode } = toldOf(error)
+    return wanted.map(({ partitionIndex }) => ({ partitionIndex, errorCode }))
+  }
+}
+
+async function answerTo(
+  call: Call,
+  topic: string,
+  { partitionIndex, currentLeaderEpoch, timestamp }: WantedPartition,
+  offsets: PartitionOffsets | undefined
+): Promise<ToldPartition> {
+  const fault = epochFault(currentLeaderEpoch)
+  if (fault !== kafkaErrors.NONE.code) return { partitionIndex, errorCode: fault }
+  if (offsets === undefined) return { partitionIndex, errorCode: kafkaErrors.UNKNOWN_TOPIC_OR_PARTITION.code }
+  const at = (offset: number, timestampMs = -1): ToldPartition => ({
+    partitionIndex,
+    errorCode: kafkaErrors.NONE.code,
+    timestamp: timestampMs,
+    offset,
+    ...(call.version >= EPOCHS_SINCE && offset >= 0 && { leaderEpoch: LEADER_EPOCH })
+  })
+  if (timestamp === LATEST) return at(offsets.latest)
+  if (timestamp === EARLIEST || timestamp === EARLIEST_LOCAL) return at(offsets.earliest)
+  if (timestamp < LARGEST_TIME) return { partitionIndex, errorCode: kafkaErrors.UNSUPPORTED_VERSION.code }
+  const found = timestamp === LARGEST_TIME ? await largestTime(call, topic, partitionIndex) : offsets.found
+  return found === null ? at(-1) : at(found.offset, found.timestampMs)
+}
+
+/**
+ * The first record with the largest time: what is asked for by halves, as there is no index of it.
+ * @cost some fifty searches by time: for administrators, not for consumers.
+ */
+async function largestTime({ services: { broker }, who }: Call, topic: string, partition: number) {
+  const firstFrom = async (timeMs: number): Promise<PartitionOffsets['found']> =>
+    (await broker.offsetsAt(who, topic, partition, BigInt(timeMs)))[0]?.found ?? null
+  let found = await firstFrom(0)
+  if (found === null) return null
+  let beyondMs = Number.MAX_SAFE_INTEGER
+  while (found.timestampMs + 1 < beyondMs) {
+    const middleMs: number = found.timestampMs + 1 + Math.floor((beyondMs - found.timestampMs - 1) / 2)
+    const later = await firstFrom(middleMs)
+    if (later === null) beyondMs = middleMs
+    else found = later
+  }
+  return found
+}

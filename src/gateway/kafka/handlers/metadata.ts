@@ -1,0 +1,101 @@
+/**
+ * Metadata: who leads which partition, which is always this broker, at the address that the client came by. Main thread.
+ *
+ *   | a topic that is asked for            | answer                                               |
+ *   | by name, and the caller may read it  | its partitions                                       |
+ *   | by name, and it may not              | TOPIC_AUTHORIZATION_FAILED, whether it exists or not |
+ *   | by name, and there is none           | UNKNOWN_TOPIC_OR_PARTITION, or it is made (setting)  |
+ *   | by an id of none that may be read    | UNKNOWN_TOPIC_ID                                     |
+ */
+import { BrokerError } from '../../../model/errors.ts'
+import { metadata } from '../../../wire/kafka/apis/metadata.ts'
+import { kafkaErrors } from '../../../wire/kafka/errors.ts'
+import { ZERO_UUID, type ReadOf, type WriteOf } from '../../../wire/kafka/schema.ts'
+import { handlerOf, type KafkaCall, type KafkaHandler } from '../handler.ts'
+import { LEADER_EPOCH, NODE_ID } from '../node.ts'
+import { toldOf } from '../refusals.ts'
+import { nameOfId } from '../topic-names.ts'
+
+type Request = typeof metadata.request.fields
+type Response = typeof metadata.response.fields
+type Call = KafkaCall<Request, Response>
+type WantedTopic = NonNullable<ReadOf<Request>['topics']>[number]
+type ToldTopic = WriteOf<Response>['topics'][number]
+
+/** Partitions of a topic that is made because somebody asked for it. */
+const AUTO_PARTITIONS = 1
+
+export const metadataHandler: KafkaHandler = handlerOf(metadata, async call => {
+  const { client, services } = call
+  const topics = await wantedTopics(call)
+  const { host, port } = client.advertised
+  call.answer({
+    brokers: [{ nodeId: NODE_ID, host, port }],
+    clusterId: services.clusterId,
+    controllerId: NODE_ID,
+    topics
+  })
+})
+
+/** Null are all of them; so are none, in version 0. */
+async function wantedTopics(call: Call): Promise<ToldTopic[]> {
+  const { version, body, who, services } = call
+  const { topics } = body
+  if (topics === null || (version === 0 && topics.length === 0)) {
+    return services.broker.listTopics(who).map(name => describe(call, name))
+  }
+  const told: ToldTopic[] = []
+  for (const topic of topics) told.push(await wantedTopic(call, topic))
+  return told
+}
+
+async function wantedTopic(call: Call, { name, topicId }: WantedTopic): Promise<ToldTopic> {
+  if (name === null || (name === '' && topicId !== ZERO_UUID)) {
+    const known = nameOfId(call.services, call.who, topicId)
+    if (known !== null) return describe(call, known)
+    return { errorCode: kafkaErrors.UNKNOWN_TOPIC_ID.code, name: call.version >= 12 ? null : '', topicId, partitions: [] }
+  }
+  const topic = describe(call, name)
+  const isMissing = topic.errorCode === kafkaErrors.UNKNOWN_TOPIC_OR_PARTITION.code
+  const { settings } = call.services
+  if (!isMissing || !settings.autoCreateTopics || !call.body.allowAutoTopicCreation || !call.who.isAdmin) return topic
+  return createAndDescribe(call, name)
+}
+
+async function createAndDescribe(call: Call, name: string): Promise<ToldTopic> {
+  try {
+    await call.services.broker.createTopic(call.who, { name, partitions: AUTO_PARTITIONS, config: {} })
+  } catch (error) {
+    // Somebody else makes it, or has made it.
+    if (!(error instanceof BrokerError && error.code === 'TOPIC_EXISTS')) {
+      return { errorCode: toldOf(error).errorCode, name, partitions: [] }
+    }
+  }
+  const topic = describe(call, name)
+  if (topic.errorCode !== kafkaErrors.UNKNOWN_TOPIC_OR_PARTITION.code) return topic
+  return { ...topic, errorCode: kafkaErrors.LEADER_NOT_AVAILABLE.code }
+}
+
+function describe({ services: { broker, topicIds }, who }: Call, name: string): ToldTopic {
+  try {
+    const count = broker.partitionCountOf(who, name)
+    const topicId = topicIds.uuidOf(broker.topicIdOf(who, name))
+    return { errorCode: kafkaErrors.NONE.code, name, topicId, partitions: partitionsOf(count) }
+  } catch (error) {
+    return { errorCode: toldOf(error).errorCode, name, partitions: [] }
+  }
+}
+
+const onlyNode: readonly number[] = [NODE_ID]
+
+function partitionsOf(count: number): ToldTopic['partitions'] {
+  return Array.from({ length: count }, (_, partitionIndex) => ({
+    errorCode: kafkaErrors.NONE.code,
+    partitionIndex,
+    leaderId: NODE_ID,
+    leaderEpoch: LEADER_EPOCH,
+    replicaNodes: onlyNode,
+    isrNodes: onlyNode,
+    offlineReplicas: []
+  }))
+}

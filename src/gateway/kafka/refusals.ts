@@ -1,0 +1,26 @@
+/** From the broker's errors to those of the Kafka protocol. Pure, any thread. */
+import { BrokerError } from '../../model/errors.ts'
+import { kafkaErrors } from '../../wire/kafka/errors.ts'
+
+/** What a client is told of an error: its code, and words where the version has a place for them. */
+export interface Told {
+  readonly errorCode: number
+  readonly errorMessage: string
+}
+
+/** @returns what to tell. @throws what is none of the broker's errors: a bug. */
+export function toldOf(error: unknown): Told {
+  if (!(error instanceof BrokerError)) throw error
+  return { errorCode: error.spec.kafka, errorMessage: error.message }
+}
+
+/** How long a client has to wait whose key is over its quota; 0: it is not that. */
+export function throttleMsOf(error: BrokerError): number {
+  return error.code === 'RATE_LIMITED' ? Math.ceil(Number(error.details['seconds']) * 1000) : 0
+}
+
+/** The name of a topic that may be null on the wire; what has none is not known. */
+export const unknownTopic: Told = {
+  errorCode: kafkaErrors.UNKNOWN_TOPIC_OR_PARTITION.code,
+  errorMessage: 'no such topic'
+}
