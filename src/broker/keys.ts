@@ -3,7 +3,7 @@ import type { Clock } from '../base/clock.ts'
 import { decideKey, makeKey, type KeyRing } from '../control/keys.ts'
 import type { KeyChange } from '../control/store-image.ts'
 import { authorise } from '../model/access.ts'
-import type { CreateKeyRequest, KeyDescription, KeyUseCases } from '../model/keys.ts'
+import type { CreateKeyRequest, KeyDescription, KeyUseCases, ScramDigest, ScramKey } from '../model/keys.ts'
 import type { Principal } from '../model/principal.ts'
 import type { Store } from '../store/store.ts'
 
@@ -26,6 +26,10 @@ export class KeyCommands implements KeyUseCases {
 
   principalOf(secret: string): Principal | null {
     return this.#parts.ring.principalOf(secret)
+  }
+
+  scramKeyOf(keyId: string, digest: ScramDigest): ScramKey | null {
+    return this.#parts.ring.scramKeyOf(keyId, digest)
   }
 
   async create(who: Principal, request: CreateKeyRequest): Promise<{ key: KeyDescription; secret: string }> {

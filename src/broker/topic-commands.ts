@@ -40,6 +40,7 @@ export class TopicCommands {
   async create(request: CreateTopicRequest): Promise<{ name: string; partitions: number }> {
     const { catalog, engine, defaults } = this.#parts
     const { topic, change } = decideCreate(catalog, request, defaults)
+    if (request.isDryRun === true) return { name: topic.name, partitions: topic.partitionCount }
     catalog.reserve(change)
     await this.#commit(change)
     await engine.openTopic(topic)

@@ -7,7 +7,7 @@
  */
 import { assert, unreachable } from '../base/assert.ts'
 import { BrokerError } from '../model/errors.ts'
-import type { CreateKeyRequest, GrantRule, KeyDescription, StoredKey } from '../model/keys.ts'
+import type { CreateKeyRequest, GrantRule, KeyDescription, ScramDigest, ScramKey, StoredKey } from '../model/keys.ts'
 import { limits } from '../model/limits.ts'
 import type { Principal } from '../model/principal.ts'
 import { echo } from './echo.ts'
@@ -84,6 +84,14 @@ export class KeyRing {
     const key = this.#byHash.get(hash)
     // The map compares hashes of secrets, which tell nothing of a secret that is not known; this one tells no time besides.
     return key !== undefined && isSameHash(key.stored.traces.sha256, hash) ? key : null
+  }
+
+  /** What recognises the owner of that key by SCRAM, be it a revoked one; null: there is no such key. */
+  scramKeyOf(keyId: string, digest: ScramDigest): ScramKey | null {
+    const key = this.#byId.get(keyId)
+    if (key === undefined) return null
+    const { scramSha256, scramSha512 } = key.stored.traces
+    return { who: key, verifier: digest === 'sha256' ? scramSha256 : scramSha512 }
   }
 
   /** All, oldest first. */

@@ -37,6 +37,15 @@ export interface ScramVerifier {
   readonly serverKey: Uint8Array
 }
 
+export const scramDigests = ['sha256', 'sha512'] as const
+export type ScramDigest = (typeof scramDigests)[number]
+
+/** What a SCRAM server needs of a key. */
+export interface ScramKey {
+  readonly who: Principal
+  readonly verifier: ScramVerifier
+}
+
 /** What is kept of a secret. */
 export interface SecretTraces {
   /** SHA-256 of the whole secret: what a presented one is looked up by. The secret is random, so nobody finds it by guessing. */
@@ -66,6 +75,8 @@ export interface KeyUseCases {
    * @cost one SHA-256.
    */
   principalOf(secret: string): Principal | null
+  /** To recognise, by SCRAM, who has the secret of that key; null: there is no such key. Revoked ones as above. */
+  scramKeyOf(keyId: string, digest: ScramDigest): ScramKey | null
   /** The only time that the secret is told. Resolves when the key is durable. @fails FORBIDDEN, FIELD_INVALID, NAME_INVALID, KEYS_TOO_MANY */
   create(who: Principal, request: CreateKeyRequest): Promise<{ readonly key: KeyDescription; readonly secret: string }>
   /** Revoked ones too, oldest first. @throws BrokerError FORBIDDEN */

@@ -175,6 +175,8 @@ export interface CreateTopicRequest {
   readonly name: string
   readonly partitions: number
   readonly config: TopicConfigPatch
+  /** Only says whether it could be made. */
+  readonly isDryRun?: boolean
 }
 
 /**

@@ -21,8 +21,6 @@ export interface ExchangeOwner extends KafkaClient {
   begin(exchange: Exchange): void
   /** That one is answered, or never will be. `errors`: the codes within its response. */
   finished(exchange: Exchange, errors: readonly number[]): void
-  /** Takes no further request; closes after what is answered. */
-  refuse(reason: CloseReason, problem: string): void
   /** No request is taken until what this returns is called. */
   hold(): () => void
   mute(durationMs: number): void

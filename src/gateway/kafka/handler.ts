@@ -41,6 +41,8 @@ export interface KafkaServices {
 
 /** The connection of a request. */
 export interface KafkaClient {
+  /** Takes no further request; closes after what is answered. */
+  refuse(reason: CloseReason, problem: string): void
   readonly remoteAddress: string
   /** Where clients that came by this way are told to come again. */
   readonly advertised: BrokerPlace

@@ -3,18 +3,42 @@
  * codec of each API has. Main thread.
  */
 import type { KafkaHandler } from './handler.ts'
+import { alterConfigsHandler, incrementalAlterConfigsHandler } from './handlers/alter-configs.ts'
 import { apiVersionsHandler } from './handlers/api-versions.ts'
+import { createPartitionsHandler } from './handlers/create-partitions.ts'
+import { createTopicsHandler } from './handlers/create-topics.ts'
+import { deleteRecordsHandler } from './handlers/delete-records.ts'
+import { deleteTopicsHandler } from './handlers/delete-topics.ts'
+import { describeClusterHandler } from './handlers/describe-cluster.ts'
+import { describeConfigsHandler } from './handlers/describe-configs.ts'
 import { fetchHandler } from './handlers/fetch.ts'
+import { initProducerIdHandler } from './handlers/init-producer-id.ts'
 import { listOffsetsHandler } from './handlers/list-offsets.ts'
 import { metadataHandler } from './handlers/metadata.ts'
+import { offsetForLeaderEpochHandler } from './handlers/offset-for-leader-epoch.ts'
 import { produceHandler } from './handlers/produce.ts'
+import { saslAuthenticateHandler } from './handlers/sasl-authenticate.ts'
+import { saslHandshakeHandler } from './handlers/sasl-handshake.ts'
 
+/** In the order of their keys. */
 const rows: readonly KafkaHandler[] = [
   produceHandler,
   fetchHandler,
   listOffsetsHandler,
   metadataHandler,
-  apiVersionsHandler
+  saslHandshakeHandler,
+  apiVersionsHandler,
+  createTopicsHandler,
+  deleteTopicsHandler,
+  deleteRecordsHandler,
+  initProducerIdHandler,
+  offsetForLeaderEpochHandler,
+  describeConfigsHandler,
+  alterConfigsHandler,
+  saslAuthenticateHandler,
+  createPartitionsHandler,
+  incrementalAlterConfigsHandler,
+  describeClusterHandler
 ]
 
 /** By key of their API. */

@@ -14,13 +14,15 @@ export function toldOf(error: unknown): Told {
   return { errorCode: error.spec.kafka, errorMessage: error.message }
 }
 
+/** The same of a topic that is made or changed: what is wrong with it is a setting, or the number of its partitions. */
+export function toldOfConfig(error: unknown): Told {
+  const told = toldOf(error)
+  if (!(error instanceof BrokerError) || (error.code !== 'FIELD_INVALID' && error.code !== 'FIELD_RANGE')) return told
+  const isOfPartitions = error.details['field'] === 'partitions'
+  return { ...told, errorCode: (isOfPartitions ? kafkaErrors.INVALID_PARTITIONS : kafkaErrors.INVALID_CONFIG).code }
+}
+
 /** How long a client has to wait whose key is over its quota; 0: it is not that. */
 export function throttleMsOf(error: BrokerError): number {
   return error.code === 'RATE_LIMITED' ? Math.ceil(Number(error.details['seconds']) * 1000) : 0
-}
-
-/** The name of a topic that may be null on the wire; what has none is not known. */
-export const unknownTopic: Told = {
-  errorCode: kafkaErrors.UNKNOWN_TOPIC_OR_PARTITION.code,
-  errorMessage: 'no such topic'
 }

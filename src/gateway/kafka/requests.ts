@@ -15,7 +15,7 @@ import { kafkaErrors } from '../../wire/kafka/errors.ts'
 import { readRequestHeader, type RequestHeader } from '../../wire/kafka/headers.ts'
 import { newRequestId } from '../shared/request-ids.ts'
 import { Exchange, type ExchangeOwner } from './exchange.ts'
-import type { KafkaCall, KafkaHandler, KafkaServices } from './handler.ts'
+import type { KafkaHandler, KafkaServices } from './handler.ts'
 import { advertised } from './handlers/api-versions.ts'
 import type { CloseReason } from './probe.ts'
 
@@ -69,7 +69,7 @@ export class RequestTaker {
     const exchange = new Exchange(client, this.#services, handler.api, header, asked)
     client.begin(exchange)
     try {
-      const running = handler.run(exchange as unknown as KafkaCall)
+      const running = handler.run(exchange)
       if (running !== undefined) running.catch((error: unknown) => this.#fail(exchange, error))
     } catch (error) {
       this.#fail(exchange, error)
@@ -96,7 +96,7 @@ export class RequestTaker {
     const exchange = new Exchange(client, this.#services, api, { ...header, apiVersion: 0 }, asked)
     client.begin(exchange)
     const apiKeys = advertised(this.#services.handlers)
-    exchange.answer({ errorCode: kafkaErrors.UNSUPPORTED_VERSION.code, apiKeys } as never)
+    exchange.answer({ errorCode: kafkaErrors.UNSUPPORTED_VERSION.code, apiKeys })
     return null
   }
 }

@@ -7,6 +7,8 @@ export interface KafkaSettings {
   readonly autoCreateTopics: boolean
   readonly maxRecordBytes: number
   readonly maxFetchBytes: number
+  readonly segmentBytes: number
+  readonly defaultTombstoneRetentionMs: number
   readonly binaryMaxConnectionsPerIp: number
   readonly binaryIdleTimeoutMs: number
 }

@@ -47,6 +47,7 @@ import { idleEngine } from './idle-engine.ts'
 /** The tests of this folder say themselves who asks. */
 const noKeys: KeyUseCases = {
   principalOf: () => null,
+  scramKeyOf: () => null,
   create: () => Promise.reject(new BrokerError('FORBIDDEN')),
   list: () => [],
   revoke: () => Promise.reject(new BrokerError('FORBIDDEN'))

@@ -23,6 +23,10 @@ export class FakeKeys implements KeyUseCases {
     return this.#bySecret.get(secret) ?? null
   }
 
+  scramKeyOf(): null {
+    return null
+  }
+
   create(_who: Principal, request: CreateKeyRequest): Promise<{ key: KeyDescription; secret: string }> {
     this.created.push(request)
     return Promise.resolve({

@@ -1,0 +1,23 @@
+/** What tools like to know of a broker's configuration, under Kafka's names. It is set at the start, not here. Pure. */
+import type { KafkaSettings } from './settings.ts'
+import { batchBytesMax, configSources, configTypes, type ShownConfig } from './topic-configs.ts'
+
+/** By name. */
+export function showBrokerConfig(settings: KafkaSettings): (ShownConfig & { readonly source: number })[] {
+  const shown = (name: string, value: string, type: number, documentation: string) => ({
+    name,
+    value,
+    isFixed: true,
+    type,
+    documentation,
+    source: configSources.broker
+  })
+  return [
+    shown('auto.create.topics.enable', String(settings.autoCreateTopics), configTypes.boolean, '--auto-create-topics'),
+    shown('default.replication.factor', '1', configTypes.int, 'there is one copy'),
+    shown('delete.topic.enable', 'true', configTypes.boolean, 'topics can be deleted'),
+    shown('log.segment.bytes', String(settings.segmentBytes), configTypes.int, '--segment-bytes'),
+    shown('message.max.bytes', String(batchBytesMax(settings)), configTypes.int, '--max-record-bytes, and 1 MiB'),
+    shown('num.partitions', '1', configTypes.int, 'of a topic whose creator leaves it to the broker')
+  ]
+}

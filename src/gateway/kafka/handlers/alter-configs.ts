@@ -1,0 +1,95 @@
+/**
+ * AlterConfigs, which sets all settings of a topic, and IncrementalAlterConfigs, which sets those named. Nothing of a resource
+ * is changed if anything of it is refused. Main thread.
+ */
+import { authorise } from '../../../model/access.ts'
+import { BrokerError } from '../../../model/errors.ts'
+import type { TopicConfig, TopicConfigPatch } from '../../../model/topic.ts'
+import { alterConfigs, incrementalAlterConfigs } from '../../../wire/kafka/apis/alter-configs.ts'
+import { kafkaErrors } from '../../../wire/kafka/errors.ts'
+import { resourceTypes } from '../config-resources.ts'
+import { handlerOf, type KafkaHandler, type KafkaServices } from '../handler.ts'
+import type { Principal } from '../../../model/principal.ts'
+import { toldOfConfig } from '../refusals.ts'
+import { changedList, fallbackPatch, patchOf } from '../topic-configs.ts'
+
+/** What is done to one setting. */
+const operations = { set: 0, delete: 1, append: 2, subtract: 3 } as const
+
+export const alterConfigsHandler: KafkaHandler = handlerOf(alterConfigs, async call => {
+  const { settings } = call.services
+  const responses = []
+  for (const resource of call.body.resources) {
+    const patch = (): TopicConfigPatch =>
+      merged([fallbackPatch(settings), ...resource.configs.map(({ name, value }) => patchOf(name, value, settings))])
+    responses.push(await alter(call, resource, patch))
+  }
+  call.answer({ responses })
+})
+
+export const incrementalAlterConfigsHandler: KafkaHandler = handlerOf(incrementalAlterConfigs, async call => {
+  const responses = []
+  for (const resource of call.body.resources) {
+    const patch = (current: TopicConfig): TopicConfigPatch =>
+      merged(resource.configs.map(change => changeOf(change, current, call.services)))
+    responses.push(await alter(call, resource, patch))
+  }
+  call.answer({ responses })
+})
+
+function merged(patches: readonly TopicConfigPatch[]): TopicConfigPatch {
+  return Object.assign({}, ...patches) as TopicConfigPatch
+}
+
+interface Change {
+  readonly name: string
+  readonly configOperation: number
+  readonly value: string | null
+}
+
+/** @throws BrokerError FIELD_INVALID */
+function changeOf(change: Change, current: TopicConfig, { settings }: KafkaServices): TopicConfigPatch {
+  const { name, configOperation, value } = change
+  switch (configOperation) {
+    case operations.set:
+      return patchOf(name, value, settings)
+    case operations.delete:
+      return patchOf(name, null, settings)
+    case operations.append:
+    case operations.subtract:
+      return patchOf(name, changedList(name, current, value ?? '', configOperation === operations.append), settings)
+    default:
+      throw new BrokerError('FIELD_INVALID', { field: name, problem: `has operation ${configOperation}` })
+  }
+}
+
+interface Asked {
+  readonly who: Principal
+  readonly services: KafkaServices
+  readonly body: { readonly validateOnly: boolean }
+}
+
+interface Place {
+  readonly resourceType: number
+  readonly resourceName: string
+}
+
+async function alter(
+  { who, services: { broker }, body }: Asked,
+  { resourceType, resourceName }: Place,
+  patchFrom: (current: TopicConfig) => TopicConfigPatch
+) {
+  const place = { resourceType, resourceName }
+  if (resourceType !== resourceTypes.topic) {
+    const errorMessage = 'only the configuration of topics can be changed; that of the broker is set at its start'
+    return { ...place, errorCode: kafkaErrors.INVALID_REQUEST.code, errorMessage }
+  }
+  try {
+    authorise(who, 'change topic config', resourceName)
+    const patch = patchFrom(broker.topicConfig(who, resourceName))
+    if (!body.validateOnly) await broker.changeTopicConfig(who, resourceName, patch)
+    return { ...place, errorCode: kafkaErrors.NONE.code, errorMessage: null }
+  } catch (error) {
+    return { ...place, ...toldOfConfig(error) }
+  }
+}

@@ -1,0 +1,86 @@
+/** CreateTopics: each topic for itself, one after the other. There is one copy of everything, on this broker. Main thread. */
+import type { TopicConfigPatch } from '../../../model/topic.ts'
+import { createTopics } from '../../../wire/kafka/apis/create-topics.ts'
+import { kafkaErrors } from '../../../wire/kafka/errors.ts'
+import type { ReadOf, WriteOf } from '../../../wire/kafka/schema.ts'
+import { handlerOf, type KafkaCall, type KafkaHandler } from '../handler.ts'
+import { NODE_ID } from '../node.ts'
+import { toldOfConfig, type Told } from '../refusals.ts'
+import { patchOf, showConfig } from '../topic-configs.ts'
+
+type Call = KafkaCall<typeof createTopics.request.fields, typeof createTopics.response.fields>
+type Wanted = ReadOf<typeof createTopics.request.fields>['topics'][number]
+type ToldTopic = WriteOf<typeof createTopics.response.fields>['topics'][number]
+
+/** Partitions of a topic whose creator leaves it to the broker. */
+const DEFAULT_PARTITIONS = 1
+/** What leaves something to the broker. */
+const UP_TO_BROKER = -1
+const COPIES = 1
+
+export const createTopicsHandler: KafkaHandler = handlerOf(createTopics, async call => {
+  const names = call.body.topics.map(({ name }) => name)
+  const topics: ToldTopic[] = []
+  for (const wanted of call.body.topics) {
+    const isRepeated = names.indexOf(wanted.name) !== names.lastIndexOf(wanted.name)
+    topics.push(isRepeated ? { name: wanted.name, ...repeated } : await createOne(call, wanted))
+  }
+  call.answer({ topics })
+})
+
+const repeated: Told = {
+  errorCode: kafkaErrors.INVALID_REQUEST.code,
+  errorMessage: 'the request names this topic more than once'
+}
+
+async function createOne(call: Call, wanted: Wanted): Promise<ToldTopic> {
+  const { who, services, body } = call
+  const { broker, settings, topicIds } = services
+  const { name } = wanted
+  const fault = placementFault(wanted)
+  if (fault !== null) return { name, ...fault }
+  try {
+    const patches = wanted.configs.map(config => patchOf(config.name, config.value, settings))
+    const config = Object.assign({}, ...patches) as TopicConfigPatch
+    const partitions = partitionsOf(wanted)
+    const isDryRun = body.validateOnly
+    await broker.createTopic(who, { name, partitions, config, isDryRun })
+    const isMade = { name, errorCode: kafkaErrors.NONE.code, errorMessage: null }
+    const copies = { numPartitions: partitions, replicationFactor: COPIES }
+    if (isDryRun) return { ...isMade, ...copies, configs: null }
+    const configs = showConfig(broker.topicConfig(who, name), settings).map(shown => ({
+      name: shown.name,
+      value: shown.value,
+      readOnly: shown.isFixed,
+      configSource: shown.source,
+      isSensitive: false
+    }))
+    return { ...isMade, ...copies, topicId: topicIds.uuidOf(broker.topicIdOf(who, name)), configs }
+  } catch (error) {
+    return { name, ...toldOfConfig(error) }
+  }
+}
+
+function partitionsOf({ numPartitions, assignments }: Wanted): number {
+  if (assignments.length > 0) return assignments.length
+  return numPartitions === UP_TO_BROKER ? DEFAULT_PARTITIONS : numPartitions
+}
+
+/** What is wrong with where the copies are to be. */
+function placementFault({ numPartitions, replicationFactor, assignments }: Wanted): Told | null {
+  if (assignments.length === 0) {
+    if (replicationFactor === UP_TO_BROKER || replicationFactor === COPIES) return null
+    const errorMessage = `the replication factor is ${replicationFactor}: there is one broker, so it is 1`
+    return { errorCode: kafkaErrors.INVALID_REPLICATION_FACTOR.code, errorMessage }
+  }
+  if (numPartitions !== UP_TO_BROKER || replicationFactor !== UP_TO_BROKER) {
+    const errorMessage = 'with assignments the number of partitions and the replication factor must be −1'
+    return { errorCode: kafkaErrors.INVALID_REQUEST.code, errorMessage }
+  }
+  const indexes = assignments.map(({ partitionIndex }) => partitionIndex).sort((one, other) => one - other)
+  const isInOrder = indexes.every((index, i) => index === i)
+  const isHere = assignments.every(({ brokerIds }) => brokerIds.length === COPIES && brokerIds[0] === NODE_ID)
+  if (isInOrder && isHere) return null
+  const errorMessage = `assignments must name partitions from 0 on, and broker ${NODE_ID} alone for each`
+  return { errorCode: kafkaErrors.INVALID_REPLICA_ASSIGNMENT.code, errorMessage }
+}

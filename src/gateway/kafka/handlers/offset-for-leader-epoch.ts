@@ -1,0 +1,37 @@
+/** OffsetForLeaderEpoch: there has been one epoch only, 0, and it ends where the partition does. Main thread. */
+import { offsetForLeaderEpoch } from '../../../wire/kafka/apis/offset-for-leader-epoch.ts'
+import { kafkaErrors } from '../../../wire/kafka/errors.ts'
+import type { ReadOf, WriteOf } from '../../../wire/kafka/schema.ts'
+import { handlerOf, type KafkaCall, type KafkaHandler } from '../handler.ts'
+import { epochFault } from '../leader-epoch.ts'
+import { LEADER_EPOCH } from '../node.ts'
+import { toldOf } from '../refusals.ts'
+
+type Call = KafkaCall<typeof offsetForLeaderEpoch.request.fields, typeof offsetForLeaderEpoch.response.fields>
+type WantedTopic = ReadOf<typeof offsetForLeaderEpoch.request.fields>['topics'][number]
+type Told = WriteOf<typeof offsetForLeaderEpoch.response.fields>['topics'][number]['partitions'][number]
+
+export const offsetForLeaderEpochHandler: KafkaHandler = handlerOf(offsetForLeaderEpoch, async call => {
+  const topics = await Promise.all(
+    call.body.topics.map(async topic => ({ topic: topic.topic, partitions: await partitionsOf(call, topic) }))
+  )
+  call.answer({ topics })
+})
+
+async function partitionsOf({ who, services: { broker } }: Call, wanted: WantedTopic): Promise<Told[]> {
+  const { topic, partitions } = wanted
+  try {
+    const offsets = await broker.offsetsAt(who, topic, null, null)
+    const ends = new Map(offsets.map(({ partition, latest }) => [partition, latest]))
+    return partitions.map(({ partition, currentLeaderEpoch, leaderEpoch }) => {
+      const endOffset = ends.get(partition)
+      if (endOffset === undefined) return { partition, errorCode: kafkaErrors.UNKNOWN_TOPIC_OR_PARTITION.code }
+      const errorCode = epochFault(currentLeaderEpoch)
+      const isKnown = errorCode === kafkaErrors.NONE.code && leaderEpoch === LEADER_EPOCH
+      return isKnown ? { partition, errorCode, leaderEpoch, endOffset } : { partition, errorCode }
+    })
+  } catch (error) {
+    const { errorCode } = toldOf(error)
+    return partitions.map(({ partition }) => ({ partition, errorCode }))
+  }
+}

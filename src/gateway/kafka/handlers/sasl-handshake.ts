@@ -1,0 +1,20 @@
+/** SaslHandshake: which mechanism the client will use. Version 0 is followed by bare tokens. Main thread. */
+import { saslHandshake } from '../../../wire/kafka/apis/sasl-handshake.ts'
+import { kafkaErrors } from '../../../wire/kafka/errors.ts'
+import { handlerOf, type KafkaHandler } from '../handler.ts'
+import { exchangeOf, mechanisms } from '../sasl-mechanisms.ts'
+
+export const saslHandshakeHandler: KafkaHandler = handlerOf(
+  saslHandshake,
+  call => {
+    const { body, client, services, version } = call
+    if (client.sasl.isUnderWay || client.sasl.who !== null) {
+      return call.answer({ errorCode: kafkaErrors.ILLEGAL_SASL_STATE.code, mechanisms })
+    }
+    const exchange = exchangeOf(body.mechanism, services.broker.keys)
+    if (exchange === null) return call.answer({ errorCode: kafkaErrors.UNSUPPORTED_SASL_MECHANISM.code, mechanisms })
+    client.sasl.begin(exchange, version === 0)
+    call.answer({ errorCode: kafkaErrors.NONE.code, mechanisms })
+  },
+  { isOpenToAll: true }
+)
