@@ -6,6 +6,7 @@ import type { Es01Probe } from '../gateway/es01/probe.ts'
 import type { HttpGateway } from '../gateway/http/gateway.ts'
 import type { KafkaGateway } from '../gateway/kafka/gateway.ts'
 import type { CertificateState } from '../model/metrics.ts'
+import { kafkaLatencies, kafkaReaders } from './metrics-kafka.ts'
 import { one, type ProcessReaders, type Sample } from '../observe/process-page.ts'
 
 /** What listens; null: not yet, or not at all. */
@@ -33,13 +34,14 @@ type Owned =
       keyof ProcessReaders,
       | `millrace_http_${string}`
       | `millrace_es01_${string}`
+      | `millrace_kafka_${string}`
       | `millrace_connections${string}`
       | `millrace_memory_${string}`
     >
   | 'millrace_request_duration_seconds'
 
 export function gatewayReaders(gateways: Gateways): Pick<ProcessReaders, Owned> {
-  return { ...httpReaders(gateways), ...es01Readers(gateways), ...sharedReaders(gateways) }
+  return { ...httpReaders(gateways), ...es01Readers(gateways), ...kafkaReaders(gateways), ...sharedReaders(gateways) }
 }
 
 function httpReaders(
@@ -103,27 +105,34 @@ function sharedReaders(
   | Extract<keyof ProcessReaders, `millrace_connections${string}` | `millrace_memory_${string}`>
   | 'millrace_request_duration_seconds'
 > {
-  const byProtocol = (http: number | undefined, es01: number | undefined): Sample[] =>
+  const byProtocol = (http: number | undefined, es01: number | undefined, kafka: number | undefined): Sample[] =>
     [
       { labels: { protocol: 'http' }, value: http },
-      { labels: { protocol: 'es01' }, value: es01 }
+      { labels: { protocol: 'es01' }, value: es01 },
+      { labels: { protocol: 'kafka' }, value: kafka }
     ].flatMap(({ labels, value }) => (value === undefined ? [] : [{ labels, value }]))
   const byBudget = (read: (budget: ByteBudget) => number): Sample[] => [
     { labels: { budget: 'requests' }, value: read(gateways.requestBudget) },
     { labels: { budget: 'replies' }, value: read(gateways.replyBudget) }
   ]
   return {
-    millrace_connections: () => byProtocol(gateways.http?.probe.connections, gateways.es01?.connectionCount),
+    millrace_connections: () =>
+      byProtocol(gateways.http?.probe.connections, gateways.es01?.connectionCount, gateways.kafka?.connectionCount),
     millrace_connections_accepted_total: () =>
-      byProtocol(gateways.http?.probe.connectionsAccepted, gateways.es01?.probe.accepted),
+      byProtocol(
+        gateways.http?.probe.connectionsAccepted,
+        gateways.es01?.probe.accepted,
+        gateways.kafka?.probe.accepted
+      ),
     millrace_request_duration_seconds: () => latencies(gateways),
     millrace_memory_budget_used_bytes: () => byBudget(budget => budget.usedBytes),
     millrace_memory_budget_bytes: () => byBudget(budget => budget.limitBytes)
   }
 }
 
-function latencies({ http, es01 }: Gateways): Sample[] {
-  const samples: Sample[] = []
+function latencies(gateways: Gateways): Sample[] {
+  const { http, es01 } = gateways
+  const samples: Sample[] = kafkaLatencies(gateways)
   for (const [route, histogram] of http?.probe.latencies ?? []) {
     const name = route === null ? 'none' : `${route.method} ${route.pattern}`
     samples.push({ labels: { protocol: 'http', route: name }, value: histogram.read() })

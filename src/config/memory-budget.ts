@@ -23,8 +23,9 @@ const CONNECTION_BUFFER_BYTES = 64 * 1024
  * The largest group: what it has when it takes no further request, and the largest request as the last. Encoded, records
  * take less than they took as JSON or in a frame. An estimate.
  */
-function largestGroupBytes({ bindBinary, maxRecordBytes, maxRequestBodyBytes }: Settings): number {
-  const frameBytes = bindBinary === null ? 0 : frameLengthMax(maxRecordBytes)
+function largestGroupBytes({ bindBinary, bindKafka, maxRecordBytes, maxRequestBodyBytes }: Settings): number {
+  const hasFrames = bindBinary !== null || bindKafka.length > 0
+  const frameBytes = hasFrames ? frameLengthMax(maxRecordBytes) : 0
   return limits.groupBytesTarget + Math.max(maxRequestBodyBytes, frameBytes)
 }
 
@@ -44,6 +45,7 @@ export function memoryBudget(settings: Settings, shardCount: number): MemoryBudg
   // A group that does not fit the encode buffer is encoded in memory of its own.
   const encodedApartBytes = largestBytes > settings.encodeBufferBytes ? largestBytes : 0
   const connections = settings.bindBinary === null ? 0 : settings.binaryMaxConnectionsPerIp
+  const kafkaConnections = settings.bindKafka.length === 0 ? 0 : settings.binaryMaxConnectionsPerIp
   const all = [
     row('request rings (per shard)', settings.requestRingBytes, shardCount, 'fixed'),
     row('read rings (per shard)', settings.readRingBytes, shardCount, 'fixed'),
@@ -57,7 +59,8 @@ export function memoryBudget(settings: Settings, shardCount: number): MemoryBudg
     row('requests that are matched with a schema', validatedBytes, 1, 'ceiling'),
     row('answers in flight', settings.replyMemoryBytes, 1, 'ceiling'),
     row('keys of a compaction', settings.compactionMemoryBytes, 1, 'ceiling'),
-    row('binary connections of one client address (estimate)', CONNECTION_BUFFER_BYTES, connections, 'ceiling')
+    row('binary connections of one client address (estimate)', CONNECTION_BUFFER_BYTES, connections, 'ceiling'),
+    row('Kafka connections of one client address (estimate)', CONNECTION_BUFFER_BYTES, kafkaConnections, 'ceiling')
   ]
   const rows = all.filter(({ totalBytes }) => totalBytes > 0)
   return { rows, totalBytes: rows.reduce((sum, { totalBytes }) => sum + totalBytes, 0) }

@@ -70,9 +70,9 @@ test('the memory budget counts what large requests take beside the rings and buf
   assert.equal(rowsOf(small)[apart], 3 * 12 * MIB)
 })
 
-test('the shipped file starts the broker with ES01 on and every other setting at its default', () => {
+test('the shipped file starts the broker with ES01 and Kafka on and every other setting at its default', () => {
   const { settings } = resolve({ file: shippedPath })
-  assert.deepEqual(settings, { ...resolve({}).settings, bindBinary: '127.0.0.1:9001' })
+  assert.deepEqual(settings, { ...resolve({}).settings, bindBinary: '127.0.0.1:9001', bindKafka: ['127.0.0.1:9092'] })
 })
 
 test('the shipped file explains every setting, and each commented value is the default', t => {
