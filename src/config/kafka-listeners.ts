@@ -46,11 +46,16 @@ function faultOf(word: string): string | null {
 
 /** Any number of listeners. */
 export function kafkaListeners(): Kind<readonly string[]> {
-  const listeners = list('<host:port[=host:port]>', 'host:port, with =host:port if clients know it by another address', faultOf)
+  const listeners = list(
+    '<host:port[=host:port]>',
+    'host:port, with =host:port if clients know it by another address',
+    faultOf
+  )
   return {
     ...listeners,
     allowed: `${listeners.allowed}, or ${OFF}`,
-    read: raw => (raw === OFF || (Array.isArray(raw) && raw.length === 1 && raw[0] === OFF) ? good([]) : listeners.read(raw)),
+    read: raw =>
+      raw === OFF || (Array.isArray(raw) && raw.length === 1 && raw[0] === OFF) ? good([]) : listeners.read(raw),
     show: texts => (texts.length === 0 ? OFF : listeners.show(texts))
   }
 }

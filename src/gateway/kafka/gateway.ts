@@ -218,7 +218,10 @@ class Listener implements KafkaGateway, ConnectionHost {
     if (nowMs - lastMs < FOREIGN_LOG_MS) return
     this.#foreignMs.set(protocol, nowMs)
     const said = `${protocol} was spoken to the Kafka listener`
-    this.logger.warn({ remoteAddress }, `${said}: the connection is closed; look at the port, and at the client's TLS settings`)
+    this.logger.warn(
+      { remoteAddress },
+      `${said}: the connection is closed; look at the port, and at the client's TLS settings`
+    )
   }
 
   wake(connection: HostedConnection): void {

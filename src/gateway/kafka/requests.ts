@@ -46,8 +46,7 @@ export class RequestTaker {
     const { first, last } = handler.api.versions
     if (apiVersion < first || apiVersion > last) return this.#refuseVersion(client, handler, header)
     const body = handler.api.request.decode(apiVersion, bytes, header.bodyStart, end)
-    if (typeof body === 'string')
-      return { reason: 'malformed', problem: `${handler.api.name} ${apiVersion}: ${body}` }
+    if (typeof body === 'string') return { reason: 'malformed', problem: `${handler.api.name} ${apiVersion}: ${body}` }
     this.#run(client, handler, header, { who: who ?? nobody, body })
     return null
   }

@@ -88,7 +88,8 @@ class ScramExchange implements SaslExchange {
     const [, withoutProof = '', binding = '', finalNonce = '', proof = ''] = match
     // librdkafka before 2.6.1 repeats its own part before the nonce. It is signed all the same.
     if (!finalNonce.endsWith(nonce)) return refused('the nonce is not that of this exchange')
-    if (Buffer.from(binding, 'base64').toString('utf8') !== gs2) return refused('the channel binding is not as it began')
+    if (Buffer.from(binding, 'base64').toString('utf8') !== gs2)
+      return refused('the channel binding is not as it began')
     const message = `${said},${withoutProof}`
     if (!this.#isProof(Buffer.from(proof, 'base64'), key, message)) return notKnown
     if (key.who.isRevoked) return keyRevoked

@@ -109,7 +109,10 @@ export function batchBytesMax({ maxRecordBytes }: KafkaSettings): number {
 }
 
 /** All settings of a topic, by name. */
-export function showConfig(config: TopicConfig, settings: KafkaSettings): (ShownConfig & { readonly source: number })[] {
+export function showConfig(
+  config: TopicConfig,
+  settings: KafkaSettings
+): (ShownConfig & { readonly source: number })[] {
   const own = Object.entries(rows).map(([name, { type, documentation, show, fallback }]) => {
     const value = show(config)
     const source = value === fallback(settings) ? configSources.fallback : configSources.topic

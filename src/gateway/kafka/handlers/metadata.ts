@@ -53,7 +53,12 @@ async function wantedTopic(call: Call, { name, topicId }: WantedTopic): Promise<
   if (name === null || (name === '' && topicId !== ZERO_UUID)) {
     const known = nameOfId(call.services, call.who, topicId)
     if (known !== null) return describe(call, known)
-    return { errorCode: kafkaErrors.UNKNOWN_TOPIC_ID.code, name: call.version >= 12 ? null : '', topicId, partitions: [] }
+    return {
+      errorCode: kafkaErrors.UNKNOWN_TOPIC_ID.code,
+      name: call.version >= 12 ? null : '',
+      topicId,
+      partitions: []
+    }
   }
   const topic = describe(call, name)
   const isMissing = topic.errorCode === kafkaErrors.UNKNOWN_TOPIC_OR_PARTITION.code

@@ -1,0 +1,49 @@
+/** What every client of others is asked to do against a broker, and how it says that it can. */
+import type { TestBroker } from '../support/broker.ts'
+
+/** In the order of the pass table. */
+export const checkNames = [
+  'connect',
+  'create topic',
+  'produce and fetch',
+  'gzip',
+  'snappy',
+  'lz4',
+  'zstd',
+  'idempotent',
+  'record of 1 MB',
+  'from a middle offset',
+  'by time',
+  'delete records',
+  'describe',
+  'SASL PLAIN',
+  'SASL SCRAM-SHA-256',
+  'SASL SCRAM-SHA-512'
+] as const
+export type CheckName = (typeof checkNames)[number]
+
+/** A broker that asks for no keys, and one that does, with one. */
+export interface ClientStage {
+  readonly open: TestBroker
+  readonly guarded: TestBroker
+  readonly keyId: string
+  readonly secret: string
+}
+
+/** Rejects, or ends, as the client does. */
+export type Check = (stage: ClientStage) => Promise<void>
+
+export interface KafkaClientUnderTest {
+  readonly name: string
+  /** null: it is not on this machine. */
+  version(): Promise<string | null>
+  /** What is missing the client cannot do. */
+  readonly checks: Partial<Record<CheckName, Check>>
+}
+
+let topics = 0
+
+/** A name that no other check has. */
+export function newTopic(): string {
+  return `topic-${++topics}`
+}

@@ -1,0 +1,195 @@
+/** Who may do what over the Kafka listener: SASL with the keys of the broker, their grants, revocation and quotas. */
+import assert from 'node:assert/strict'
+import { createHash, createHmac, pbkdf2Sync } from 'node:crypto'
+import { test } from 'node:test'
+import { apis } from '../../src/wire/kafka/apis/index.ts'
+import { kafkaErrors } from '../../src/wire/kafka/errors.ts'
+import { makeTestKey, revokeKey, startGuarded, type KeyAnswer } from '../support/access.ts'
+import { clientBatch } from '../support/client-batches.ts'
+import { parse } from '../support/http-api.ts'
+import { fetchPartitions, produceBatch } from '../support/kafka-calls.ts'
+import { connectKafka, type KafkaClient } from '../support/kafka-client.ts'
+
+const batch = clientBatch({ records: [{ key: 'k', value: 'v' }] })
+
+async function handshake(client: KafkaClient, mechanism: string): Promise<number> {
+  return (await client.call(apis.saslHandshake, 1, { mechanism })).errorCode
+}
+
+async function authenticate(client: KafkaClient, token: string) {
+  return client.call(apis.saslAuthenticate, 2, { authBytes: Buffer.from(token) })
+}
+
+async function loginPlain(client: KafkaClient, id: string, secret: string): Promise<number> {
+  assert.equal(await handshake(client, 'PLAIN'), 0)
+  return (await authenticate(client, `\0${id}\0${secret}`)).errorCode
+}
+
+/** The client's side of RFC 5802, with the parts that a test may falsify. */
+async function loginScram(
+  client: KafkaClient,
+  digest: 'sha256' | 'sha512',
+  { id, secret, prefix = '' }: { readonly id: string; readonly secret: string; readonly prefix?: string }
+): Promise<{ readonly errorCode: number; readonly isServer: boolean }> {
+  assert.equal(await handshake(client, digest === 'sha256' ? 'SCRAM-SHA-256' : 'SCRAM-SHA-512'), 0)
+  const bare = `n=${id},r=clientnonce`
+  const first = await authenticate(client, `n,,${bare}`)
+  if (first.errorCode !== 0) return { errorCode: first.errorCode, isServer: false }
+  const said = first.authBytes.toString()
+  const [, nonce = '', salt = '', count = ''] = /^r=([^,]*),s=([^,]*),i=(\d+)$/.exec(said) ?? []
+  assert.ok(nonce.startsWith('clientnonce') && nonce.length > 20 && Number(count) >= 4096, said)
+  const bytes = digest === 'sha256' ? 32 : 64
+  const salted = pbkdf2Sync(secret, Buffer.from(salt, 'base64'), Number(count), bytes, digest)
+  const clientKey = createHmac(digest, salted).update('Client Key').digest()
+  const withoutProof = `c=biws,r=${prefix}${nonce}`
+  const message = `${bare},${said},${withoutProof}`
+  const signature = createHmac(digest, createHash(digest).update(clientKey).digest()).update(message).digest()
+  const proof = Buffer.from(clientKey.map((byte, i) => byte ^ (signature[i] as number))).toString('base64')
+  const final = await authenticate(client, `${withoutProof},p=${proof}`)
+  const serverKey = createHmac(digest, salted).update('Server Key').digest()
+  const expected = `v=${createHmac(digest, serverKey).update(message).digest('base64')}`
+  return { errorCode: final.errorCode, isServer: final.authBytes.toString() === expected }
+}
+
+test('with keys required nothing but ApiVersions and SASL is answered before a client says whose it has', async t => {
+  const { broker } = await startGuarded(t)
+  const client = await connectKafka(t, broker.kafka)
+  assert.equal((await client.call(apis.apiVersions, 2, {})).errorCode, 0)
+  client.send(apis.metadata, 4, { topics: null })
+  await client.closed()
+  assert.equal(broker.server.kafka?.probe.refused.authRequired, 1)
+})
+
+test('PLAIN and both kinds of SCRAM take the id of a key and its secret', async t => {
+  const { broker, admin } = await startGuarded(t)
+  await admin.api.createTopic('t')
+  const plain = await connectKafka(t, broker.kafka)
+  assert.equal(await loginPlain(plain, admin.id, admin.secret), 0)
+  assert.equal((await produceBatch(plain, 't', 0, batch)).errorCode, 0)
+  for (const digest of ['sha256', 'sha512'] as const) {
+    const client = await connectKafka(t, broker.kafka)
+    assert.deepEqual(await loginScram(client, digest, admin), { errorCode: 0, isServer: true })
+    assert.equal((await produceBatch(client, 't', 0, batch)).errorCode, 0)
+  }
+  // librdkafka before 2.6.1 says its own part of the nonce twice.
+  const old = await connectKafka(t, broker.kafka)
+  assert.equal((await loginScram(old, 'sha256', { ...admin, prefix: 'clientnonce' })).errorCode, 0)
+})
+
+test('after a handshake of version 0 the tokens come bare', async t => {
+  const { broker, admin } = await startGuarded(t)
+  const client = await connectKafka(t, broker.kafka)
+  assert.equal((await client.call(apis.saslHandshake, 0, { mechanism: 'PLAIN' })).errorCode, 0)
+  const token = Buffer.from(`\0${admin.id}\0${admin.secret}`)
+  const size = Buffer.alloc(4)
+  size.writeInt32BE(token.length)
+  client.socket.write(Buffer.concat([size, token]))
+  assert.equal((await client.next())?.bytes.length, 0)
+  assert.equal((await client.call(apis.metadata, 4, { topics: null })).topics.length, 0)
+})
+
+test('a wrong secret, the secret of another key, and an unknown mechanism are refused, and say so', async t => {
+  const { broker, admin } = await startGuarded(t)
+  const other = await makeTestKey(admin.api, 'read:t')
+  const { SASL_AUTHENTICATION_FAILED, UNSUPPORTED_SASL_MECHANISM, ILLEGAL_SASL_STATE } = kafkaErrors
+  for (const [id, secret] of [
+    [admin.id, 'esk_wrong'],
+    [admin.id, other.secret],
+    ['key_000000000000', admin.secret]
+  ] as const) {
+    const plain = await connectKafka(t, broker.kafka)
+    assert.equal(await loginPlain(plain, id, secret), SASL_AUTHENTICATION_FAILED.code)
+    await plain.closed()
+    const scram = await connectKafka(t, broker.kafka)
+    assert.equal((await loginScram(scram, 'sha256', { id, secret })).errorCode, SASL_AUTHENTICATION_FAILED.code)
+    await scram.closed()
+  }
+  const client = await connectKafka(t, broker.kafka)
+  const { errorCode, mechanisms } = await client.call(apis.saslHandshake, 1, { mechanism: 'GSSAPI' })
+  assert.equal(errorCode, UNSUPPORTED_SASL_MECHANISM.code)
+  assert.deepEqual(mechanisms, ['PLAIN', 'SCRAM-SHA-256', 'SCRAM-SHA-512'])
+  assert.equal((await authenticate(client, 'x')).errorCode, ILLEGAL_SASL_STATE.code)
+})
+
+test('a key sees and reads the topics of its grants alone, and writes none that it may only read', async t => {
+  const { broker, admin } = await startGuarded(t)
+  for (const name of ['mine', 'theirs']) await admin.api.createTopic(name)
+  const reader = await makeTestKey(admin.api, 'read:mine')
+  const client = await connectKafka(t, broker.kafka)
+  assert.equal(await loginPlain(client, reader.id, reader.secret), 0)
+  const all = await client.call(apis.metadata, 12, { topics: null })
+  assert.deepEqual(
+    all.topics.map(({ name }) => name),
+    ['mine']
+  )
+  const named = await client.call(apis.metadata, 4, { topics: [{ name: 'theirs' }, { name: 'neither' }] })
+  const { TOPIC_AUTHORIZATION_FAILED } = kafkaErrors
+  assert.deepEqual(
+    named.topics.map(topic => topic.errorCode),
+    Array(2).fill(TOPIC_AUTHORIZATION_FAILED.code)
+  )
+  const [fetched] = await fetchPartitions(client, 'theirs', { 0: 0 })
+  assert.equal(fetched?.errorCode, TOPIC_AUTHORIZATION_FAILED.code)
+  assert.equal((await produceBatch(client, 'mine', 0, batch)).errorCode, TOPIC_AUTHORIZATION_FAILED.code)
+  const made = await client.call(apis.createTopics, 5, {
+    topics: [{ name: 'new', numPartitions: 1, replicationFactor: 1, assignments: [], configs: [] }],
+    timeoutMs: 1000,
+    validateOnly: false
+  })
+  assert.equal(made.topics[0]?.errorCode, TOPIC_AUTHORIZATION_FAILED.code)
+  // By its id no more is told of a topic than by its name.
+  const seen = await adminIdOf(t, broker.kafka, admin, 'theirs')
+  const byId = await client.call(apis.metadata, 12, { topics: [{ name: null, topicId: seen }] })
+  assert.equal(byId.topics[0]?.errorCode, kafkaErrors.UNKNOWN_TOPIC_ID.code)
+})
+
+async function adminIdOf(
+  t: Parameters<typeof connectKafka>[0],
+  address: string,
+  admin: { readonly id: string; readonly secret: string },
+  name: string
+): Promise<string> {
+  const client = await connectKafka(t, address)
+  assert.equal(await loginPlain(client, admin.id, admin.secret), 0)
+  return (await client.call(apis.metadata, 12, { topics: [{ name }] })).topics[0]?.topicId ?? ''
+}
+
+test('a key that is revoked can do nothing more on connections that it has', async t => {
+  const { broker, admin } = await startGuarded(t)
+  await admin.api.createTopic('t')
+  const key = await makeTestKey(admin.api, 'write:t')
+  const client = await connectKafka(t, broker.kafka)
+  assert.equal(await loginPlain(client, key.id, key.secret), 0)
+  assert.equal((await produceBatch(client, 't', 0, batch)).errorCode, 0)
+  await revokeKey(admin.api, key.id)
+  client.send(apis.metadata, 4, { topics: null })
+  await client.closed()
+  const again = await connectKafka(t, broker.kafka)
+  assert.equal(await loginPlain(again, key.id, key.secret), kafkaErrors.SASL_AUTHENTICATION_FAILED.code)
+})
+
+test('a producer over the quota of its key is told how long to wait, and its connection is silent for so long', async t => {
+  const { broker, admin } = await startGuarded(t)
+  await admin.api.createTopic('t')
+  const made = await admin.api.post('/admin/keys', {
+    name: 'slow',
+    acls: [{ action: 'write', topic_prefix: 't' }],
+    produce_bytes_per_sec: 2000
+  })
+  const { key, secret } = parse<{ key: KeyAnswer; secret: string }>(made)
+  const client = await connectKafka(t, broker.kafka)
+  assert.equal(await loginPlain(client, key.key_id, secret), 0)
+  const large = clientBatch({ records: [{ value: 'x'.repeat(1500) }] })
+  const produceOnce = () =>
+    client.call(apis.produce, 7, {
+      acks: -1,
+      timeoutMs: 1000,
+      topicData: [{ name: 't', partitionData: [{ index: 0, records: large }] }]
+    })
+  assert.equal((await produceOnce()).throttleTimeMs, 0)
+  const over = await produceOnce()
+  assert.equal(over.responses[0]?.partitionResponses[0]?.errorCode, kafkaErrors.THROTTLING_QUOTA_EXCEEDED.code)
+  assert.ok(over.throttleTimeMs > 0 && over.throttleTimeMs <= 1000, String(over.throttleTimeMs))
+  // Muted for that long, the next one finds its quota filled.
+  assert.equal((await produceOnce()).responses[0]?.partitionResponses[0]?.errorCode, 0)
+})
