@@ -9,6 +9,10 @@ import type { Principal } from './principal.ts'
 export const groupKinds = ['http', 'kafka'] as const
 export type GroupKind = (typeof groupKinds)[number]
 
+/** Where a group stands. One whose members speak HTTP is assigned within the call that changes it: Stable, or Empty. */
+export const groupStates = ['Empty', 'PreparingRebalance', 'CompletingRebalance', 'Stable'] as const
+export type GroupState = (typeof groupStates)[number]
+
 /** The partitions that a member has, by topic; sorted by name, the partitions ascending. */
 export type Assignment = ReadonlyMap<string, Uint32Array>
 

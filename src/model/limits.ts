@@ -71,6 +71,17 @@ export const limits = {
   /** Members of all groups, and partitions that they have: what a process that only joins could take of the memory. */
   membersTotalMax: 100_000,
   assignedPartitionsMax: 10_000_000,
+  /** Least and most that a member of a Kafka group may be silent (group.min and group.max.session.timeout.ms there). */
+  classicSessionMsMin: 1_000,
+  classicSessionMsMax: 30 * 60 * 1000,
+  /** An empty Kafka group waits so long for more members to come with the first: they are started together (KIP-134). */
+  classicGatherMs: 50,
+  /** Protocols that one member of a Kafka group knows: each is looked at in each join. */
+  classicProtocolsMax: 32,
+  /** Bytes that one member of a Kafka group brings, that one group has of them and of assignments, and that all groups have. */
+  classicMemberBytesMax: 1024 * 1024,
+  classicGroupBytesMax: 16 * 1024 * 1024,
+  classicBytesTotalMax: 128 * 1024 * 1024,
   /** Bytes of one schema (spec 10). */
   schemaBytesMax: 512 * 1024,
   /** Versions of all subjects (spec 10), and bytes of their texts: all are in memory. */
