@@ -7,6 +7,7 @@ import type { BatchUseCases } from '../model/batches.ts'
 import { BrokerError } from '../model/errors.ts'
 import type { TopicId } from '../model/ids.ts'
 import type { KeyUseCases } from '../model/keys.ts'
+import type { ClassicGroupUseCases } from '../model/classic-groups.ts'
 import type { GroupUseCases } from '../model/groups.ts'
 import { limits } from '../model/limits.ts'
 import type { Principal } from '../model/principal.ts'
@@ -50,6 +51,7 @@ export interface BrokerOptions extends Omit<TopicParts, 'onDeleting'> {
   readonly producers: ProducerCommands
   readonly keys: KeyUseCases
   readonly groups: GroupUseCases & Pick<Groups, 'forgetTopic'>
+  readonly classicGroups: ClassicGroupUseCases
   readonly schemas: SchemaUseCases
   readonly groupFlush: Pick<GroupFlush, 'problem'>
   readonly tombstones: { begin(topic: Topic): () => void }
@@ -84,6 +86,7 @@ const PREPARATION_SHARE = 0.9
 export class LocalBroker implements Broker {
   readonly keys: KeyUseCases
   readonly groups: GroupUseCases
+  readonly classicGroups: ClassicGroupUseCases
   readonly schemas: SchemaUseCases
   readonly batches: BatchUseCases
   readonly #topics: TopicCommands
@@ -95,6 +98,7 @@ export class LocalBroker implements Broker {
     this.#options = options
     this.keys = options.keys
     this.groups = options.groups
+    this.classicGroups = options.classicGroups
     this.schemas = options.schemas
     this.batches = new Batches(options)
     this.#topics = new TopicCommands({

@@ -1,9 +1,10 @@
 /**
  * Writes committed offsets to the store, once a second and at shutdown (spec 6): a crash loses the last second of them at
- * most. Main thread. In slices of some rows: between two of them others get their turn, here and in the store.
+ * most; who wants to hear when they are on disk has them written at once. Main thread. In slices of some rows: between two of them others get their turn, here and in the store.
  */
 import type { Logger } from '../base/logger.ts'
 import type { GroupTable } from '../control/groups/group-table.ts'
+import { toBrokerError, type BrokerError } from '../model/errors.ts'
 import { limits } from '../model/limits.ts'
 import type { Store } from '../store/store.ts'
 
@@ -17,6 +18,10 @@ export class GroupFlush {
   readonly #parts: GroupFlushParts
   #timer: NodeJS.Timeout | null = null
   #flushing: Promise<void> | null = null
+  /** The flush after the one that runs, where somebody waits for it. */
+  #next: Promise<void> | null = null
+  /** Of the last flush. */
+  #failure: BrokerError | null = null
   #problem: string | null = null
 
   constructor(parts: GroupFlushParts) {
@@ -56,6 +61,20 @@ export class GroupFlush {
     return this.#flushing
   }
 
+  /**
+   * Resolves when all that was committed until now is on disk: those who ask while a flush runs share the next one.
+   * @fails what the store fails with; the offsets stay committed, and are tried again
+   */
+  async stored(): Promise<void> {
+    // What runs may have taken its rows before.
+    this.#next ??= (this.#flushing ?? Promise.resolve()).then(() => {
+      this.#next = null
+      return this.flush()
+    })
+    await this.#next
+    if (this.#failure !== null) throw this.#failure
+  }
+
   async #writeAll(): Promise<void> {
     const { table, store, logger } = this.#parts
     for (;;) {
@@ -65,12 +84,14 @@ export class GroupFlush {
         await store.commit([{ kind: 'group-offsets', rows }])
       } catch (error) {
         table.giveBack(rows)
+        this.#failure = toBrokerError(error)
         // Told once, until it works again.
         if (this.#problem === null) logger.warn({ err: error }, 'committed offsets could not be stored; tried again')
         this.#problem = 'committed offsets of consumer groups are not stored: a crash now would lose them'
         return
       }
     }
+    this.#failure = null
     if (this.#problem !== null) logger.info({}, 'committed offsets are stored again')
     this.#problem = null
   }

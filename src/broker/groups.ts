@@ -1,13 +1,12 @@
 /**
  * The use cases of consumer groups, in the order authorise → form → topic → owner → limits → do. Main thread.
- *
- * Invariants: the row of a new group is durable before anybody hears of it, so that no crash gives it to another key; while
- * a group is being made or removed, whoever would change it waits. Looking makes no group.
+ * Looking makes no group. What they share with the groups of Kafka's clients: group-ownership.ts.
  */
 import type { Clock } from '../base/clock.ts'
 import type { Logger } from '../base/logger.ts'
 import type { Catalog } from '../control/catalog.ts'
 import type { Coordinator } from '../control/groups/coordinator.ts'
+import type { ClassicTable } from '../control/groups/classic/classic-table.ts'
 import type { Group, GroupTable } from '../control/groups/group-table.ts'
 import { echo } from '../control/echo.ts'
 import { checkGroupName, checkMemberId } from '../control/topic-rules.ts'
@@ -32,12 +31,17 @@ import type { Topic } from '../model/topic.ts'
 import type { Store } from '../store/store.ts'
 import type { Engine } from './engine.ts'
 import { LagReader } from './group-lag.ts'
+import type { GroupOwnership } from './group-ownership.ts'
+import { describeMembers } from './group-members.ts'
 import { MemberStreams } from './member-streams.ts'
 import { checkPartition, storedTimeOf } from './topic-commands.ts'
 
 export interface GroupParts {
   readonly table: GroupTable
+  readonly ownership: GroupOwnership
   readonly coordinator: Coordinator
+  /** Members that speak Kafka. */
+  readonly classic: ClassicTable
   readonly catalog: Catalog
   readonly store: Store
   readonly engine: Engine
@@ -54,8 +58,6 @@ const EVICTED_AT_ONCE = 100
 
 export class Groups implements GroupUseCases {
   readonly #parts: GroupParts
-  /** By name: the commit under way that makes or removes it. */
-  readonly #busy = new Map<string, Promise<unknown>>()
   readonly #streams = new MemberStreams()
   /** The sweep under way. */
   #evicting: Promise<void> | null = null
@@ -72,7 +74,7 @@ export class Groups implements GroupUseCases {
     const topic = this.#readableTopic(who, place.topic)
     checkPartition(topic, place.partition)
     checkGroupName(name)
-    await this.#claim(who, name, 1, group => {
+    await this.#parts.ownership.claim(who, name, 1, group => {
       this.#refuseGone(topic)
       this.#parts.table.commit(group, topic.id, place.partition, offset)
     })
@@ -80,13 +82,13 @@ export class Groups implements GroupUseCases {
 
   offsets(who: Principal, name: string): OffsetsByTopic {
     authorise(who, 'use group')
-    const group = this.#ownGroup(who, name)
+    const group = this.#parts.ownership.ownGroup(who, name)
     return group === undefined ? new Map() : this.#offsetsOf(who, group)
   }
 
   positionOf(who: Principal, name: string, { topic: topicName, partition }: TopicPartition): GroupOffset | null {
     requireRead(who, topicName)
-    const group = this.#ownGroup(who, name)
+    const group = this.#parts.ownership.ownGroup(who, name)
     const { table, catalog } = this.#parts
     const topic = catalog.topicNamed(topicName)
     return (group && topic && table.offsetOf(group, topic.id, partition)) ?? null
@@ -104,8 +106,11 @@ export class Groups implements GroupUseCases {
     for (const topic of topics) this.#topicNamed(topic)
     // A group that is there is asked when it is used; one that would be new must not be made in vain.
     if (table.withName(name) === undefined) coordinator.check(null, who, { memberId, kind: 'http', topics })
-    return this.#claim(who, name, 0, group => {
+    return this.#parts.ownership.claim(who, name, 0, group => {
       const nowMs = clock.monotonicMs()
+      if (this.#parts.classic.memberCountOf(group.number) > 0) {
+        throw new BrokerError('GROUP_KIND', { group: name, kind: 'kafka', wanted: 'http' })
+      }
       const { member, generation } = coordinator.join(group, who, { memberId, kind: 'http', topics, nowMs })
       return { memberId, generation, assignment: member.assignment }
     })
@@ -136,7 +141,7 @@ export class Groups implements GroupUseCases {
 
   async list(who: Principal): Promise<GroupDescription[]> {
     authorise(who, 'use group')
-    const groups = [...this.#parts.table.groups()].filter(({ owner }) => who.isAdmin || owner === who.keyId)
+    const groups = this.#parts.ownership.groupsOf(who)
     const lags = new LagReader(this.#parts)
     const described: GroupDescription[] = []
     for (const group of groups) {
@@ -148,27 +153,30 @@ export class Groups implements GroupUseCases {
 
   async describe(who: Principal, name: string): Promise<GroupDescription> {
     authorise(who, 'use group')
-    return this.#describe(who, this.#existingGroup(who, name), new LagReader(this.#parts))
+    return this.#describe(who, this.#parts.ownership.existingGroup(who, name), new LagReader(this.#parts))
   }
 
   async remove(who: Principal, name: string): Promise<void> {
-    const { table, coordinator, store } = this.#parts
+    const { table, coordinator, classic, ownership, store } = this.#parts
     authorise(who, 'use group')
-    for (let busy = this.#busy.get(name); busy !== undefined; busy = this.#busy.get(name)) await ended(busy)
-    const group = this.#existingGroup(who, name)
-    const count = coordinator.membershipOf(group)?.memberCount ?? 0
+    for (let change = ownership.changeOf(name); change !== undefined; change = ownership.changeOf(name)) await change
+    const group = this.#parts.ownership.existingGroup(who, name)
+    const count = (coordinator.membershipOf(group)?.memberCount ?? 0) + classic.memberCountOf(group.number)
     if (count > 0) throw new BrokerError('GROUP_NOT_EMPTY', { group: name, count })
     const topics = [...group.topics.keys()]
     // Out of the table first: no flush may write offsets behind the removal.
     table.remove(group)
     const removing = store.commit([{ kind: 'group-removed', number: group.number, topics }]).then(
-      () => coordinator.forget(group),
+      () => {
+        coordinator.forget(group)
+        classic.forget(group.number)
+      },
       (error: unknown) => {
         table.restore(group, id => this.#parts.catalog.topicOfId(toTopicId(id)) !== undefined)
         throw error
       }
     )
-    await this.#whileBusy(name, removing)
+    await ownership.whileBusy(name, removing)
   }
 
   async reset(
@@ -180,10 +188,10 @@ export class Groups implements GroupUseCases {
     const topic = this.#readableTopic(who, topicName)
     checkPartition(topic, partition)
     checkGroupName(name)
-    this.#ownGroup(who, name)
+    this.#parts.ownership.ownGroup(who, name)
     const timestampMs = typeof to === 'string' ? null : storedTimeOf(to.timestampMs)
     const places = await engine.offsetsAt(topic, partition, timestampMs)
-    return this.#claim(who, name, places.length, group => {
+    return this.#parts.ownership.claim(who, name, places.length, group => {
       this.#refuseGone(topic)
       table.checkRoom(group, places.filter(place => table.offsetOf(group, topic.id, place.partition) === null).length)
       for (const { partition: id, earliest, latest, found } of places) {
@@ -242,19 +250,13 @@ export class Groups implements GroupUseCases {
   }
 
   async #describe(who: Principal, group: Group, lags: LagReader): Promise<GroupDescription> {
-    const membership = this.#parts.coordinator.membershipOf(group)
     const readable = [...group.topics.values()].filter(({ topicId }) => {
       const topic = this.#parts.catalog.topicOfId(toTopicId(topicId))
       return topic !== undefined && who.mayRead(topic.name)
     })
-    const members = [...(membership?.members() ?? [])].map(({ id: memberId, topics, assignment }) => {
-      const partitionCount = [...assignment.values()].reduce((sum, partitions) => sum + partitions.length, 0)
-      return { memberId, topics, partitionCount }
-    })
     const { name, owner } = group
-    const { kind = null, generation = 0 } = membership ?? {}
     const { records: lagRecords, seconds: lagSeconds } = await lags.lagOf(readable)
-    return { group: name, owner, kind, generation, members, lagRecords, lagSeconds }
+    return { group: name, owner, ...describeMembers(this.#parts, group), lagRecords, lagSeconds }
   }
 
   #offsetsOf(who: Principal, group: Group): OffsetsByTopic {
@@ -266,57 +268,10 @@ export class Groups implements GroupUseCases {
     return new Map(readable.sort(([a], [b]) => (a < b ? -1 : 1)))
   }
 
-  /**
-   * Uses the group of that name, made if there is none: durable, and the caller's. Nothing comes between the making and
-   * the use. @param entries that it is to have of a group that would be new: without room for them none is made.
-   * @fails GROUP_OWNED, GROUPS_TOO_MANY, GROUP_OFFSETS_TOO_MANY; what `use` throws
-   */
-  async #claim<T>(who: Principal, name: string, entries: number, use: (group: Group) => T): Promise<T> {
-    const { table, store } = this.#parts
-    for (let busy = this.#busy.get(name); busy !== undefined; busy = this.#busy.get(name)) await ended(busy)
-    // From here to the change nothing else runs.
-    const known = this.#ownGroup(who, name)
-    if (known !== undefined) return use(known)
-    table.checkRoom({ name, offsetCount: 0 }, entries)
-    const group = table.add(name, who.keyId)
-    const { number, owner } = group
-    const adding = store.commit([{ kind: 'group-added', group: { number, name, owner } }]).then(
-      () => use(group),
-      (error: unknown) => {
-        table.remove(group)
-        throw error
-      }
-    )
-    return this.#whileBusy(name, adding)
-  }
-
-  /** Keeps others off a name until a change of it has ended. */
-  #whileBusy<T>(name: string, change: Promise<T>): Promise<T> {
-    const busy = change.finally(() => this.#busy.delete(name))
-    this.#busy.set(name, busy)
-    return busy
-  }
-
-  /** undefined: there is none. @throws BrokerError GROUP_OWNED */
-  #ownGroup(who: Principal, name: string): Group | undefined {
-    const group = this.#parts.table.withName(name)
-    if (group !== undefined && group.owner !== who.keyId && !who.isAdmin) {
-      throw new BrokerError('GROUP_OWNED', { group: name })
-    }
-    return group
-  }
-
-  /** @throws BrokerError GROUP_NOT_FOUND, GROUP_OWNED */
-  #existingGroup(who: Principal, name: string): Group {
-    const group = this.#ownGroup(who, name)
-    if (group === undefined) throw new BrokerError('GROUP_NOT_FOUND', { group: echo(name) })
-    return group
-  }
-
   /** For what members do: that takes read on every topic that one of them subscribes to. @throws GROUP_OWNED, FORBIDDEN */
   #usableGroup(who: Principal, name: string): Group | undefined {
     authorise(who, 'use group')
-    const group = this.#ownGroup(who, name)
+    const group = this.#parts.ownership.ownGroup(who, name)
     if (group === undefined || who.isAdmin) return group
     for (const topic of this.#parts.coordinator.membershipOf(group)?.topics() ?? []) requireRead(who, topic)
     return group
@@ -338,11 +293,6 @@ export class Groups implements GroupUseCases {
   #refuseGone({ id, name }: Topic): void {
     if (this.#parts.catalog.topicOfId(id) === undefined) throw new BrokerError('TOPIC_NOT_FOUND', { topic: name })
   }
-}
-
-/** However it ended: whoever began it hears of it. */
-function ended(change: Promise<unknown>): Promise<unknown> {
-  return change.catch(() => undefined)
 }
 
 /** @throws BrokerError KEY_REVOKED, FORBIDDEN */

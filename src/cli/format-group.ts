@@ -4,9 +4,10 @@ import { alignWords } from './table.ts'
 
 /** A group in words. */
 export function formatGroup(answer: GroupAnswer): string[] {
-  const { group, owner, generation, members, lag_records: records, lag_seconds: seconds } = answer
+  const { group, owner, kind, state, generation, members, lag_records: records, lag_seconds: seconds } = answer
   const lag = [`lag_records=${records ?? 'unknown'}`, `lag_seconds=${seconds ?? 'unknown'}`]
-  return [`group=${group}`, `owner=${owner}`, `generation=${generation}`, `members=${members.length}`, ...lag]
+  const which = [`group=${group}`, `owner=${owner}`, `kind=${kind ?? 'none'}`, `state=${state}`]
+  return [...which, `generation=${generation}`, `members=${members.length}`, ...lag]
 }
 
 /** Groups by name, one a line. */

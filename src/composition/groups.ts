@@ -3,26 +3,31 @@ import { randomBytes } from 'node:crypto'
 import { systemClock } from '../base/clock.ts'
 import type { Logger } from '../base/logger.ts'
 import type { Engine } from '../broker/engine.ts'
+import { ClassicGroups } from '../broker/classic-groups.ts'
 import { clampToEnds } from '../broker/group-clamp.ts'
 import { GroupFlush } from '../broker/group-flush.ts'
+import { GroupOwnership } from '../broker/group-ownership.ts'
 import { Groups } from '../broker/groups.ts'
 import type { Settings } from '../config/settings.ts'
 import type { Catalog } from '../control/catalog.ts'
+import { ClassicTable } from '../control/groups/classic/classic-table.ts'
 import { Coordinator } from '../control/groups/coordinator.ts'
 import { GroupTable } from '../control/groups/group-table.ts'
 import { shardOf } from '../model/ids.ts'
 import { limits } from '../model/limits.ts'
 import type { Store } from '../store/store.ts'
 
-/** Of a member id that the broker picks: 24 hexadecimal digits. */
+/** Of what nobody can guess of a member id: 24 hexadecimal digits. */
 const MEMBER_ID_BYTES = 12
 
 export interface GroupComposition {
   readonly groups: Groups
+  readonly classicGroups: ClassicGroups
   readonly groupFlush: GroupFlush
   /** For metrics. */
   readonly groupTable: GroupTable
   readonly coordinator: Coordinator
+  readonly classic: ClassicTable
   /** Begins to look for silent members and to write what is committed. The shards must have started. */
   start(): Promise<void>
   /** Ends both, and writes the rest. Nothing may be committed any more. */
@@ -44,27 +49,34 @@ export function buildGroups(composition: GroupCompositionParts): GroupCompositio
   const { settings, logger, store, catalog, engine } = composition
   const table = new GroupTable(store.image)
   const coordinator = new Coordinator(topic => catalog.topicNamed(topic)?.partitionCount ?? 0)
-  const newMemberId = (): string => `m_${randomBytes(MEMBER_ID_BYTES).toString('hex')}`
-  const parts = { table, coordinator, catalog, store, engine, clock: systemClock, newMemberId, logger }
-  const groups = new Groups(parts)
+  const randomId = (): string => randomBytes(MEMBER_ID_BYTES).toString('hex')
+  const classic = new ClassicTable(prefix => `${prefix.slice(0, limits.nameBytesMax)}-${randomId()}`)
+  const ownership = new GroupOwnership({ table, store })
   const groupFlush = new GroupFlush({ table, store, logger })
+  const shared = { table, ownership, coordinator, classic, catalog, clock: systemClock, logger }
+  const groups = new Groups({ ...shared, store, engine, newMemberId: () => `m_${randomId()}` })
+  const classicGroups = new ClassicGroups({ ...shared, flush: groupFlush })
   let sweep: NodeJS.Timeout | null = null
   return {
     groups,
+    classicGroups,
     groupFlush,
     groupTable: table,
     coordinator,
+    classic,
     async start() {
       await clampCut(composition, table)
       groupFlush.start()
       sweep = setInterval(() => {
         void groups.evictSilent(settings.coordMemberTimeoutMs)
+        void classicGroups.expireSilent()
         void clampCut(composition, table)
       }, limits.memberSweepMs)
       sweep.unref()
     },
     async stop() {
       if (sweep !== null) clearInterval(sweep)
+      classicGroups.stop()
       await groupFlush.stop()
     }
   }

@@ -17,10 +17,9 @@ import { processReaders } from '../observe/process-figures.ts'
 import { one } from '../observe/process-page.ts'
 import { WritePace } from '../observe/write-pace.ts'
 import type { ShardSet } from '../shards/shard-set.ts'
-import type { GroupComposition } from './groups.ts'
 import { certificateReaders, gatewayReaders, newGateways, type Gateways } from './metrics-gateways.ts'
 import type { Undo } from './listeners.ts'
-import { consumerReaders } from './metrics-consumers.ts'
+import { consumerReaders, type ConsumerParts } from './metrics-consumers.ts'
 import { shardReaders } from './metrics-shards.ts'
 import { upkeepReaders } from './metrics-upkeep.ts'
 import type { Upkeep } from './upkeep.ts'
@@ -33,7 +32,7 @@ export interface MetricsParts {
   readonly upkeep: Upkeep
   readonly traffic: TrafficSource
   readonly watches: Pick<WatchHub, 'count'>
-  readonly groups: Pick<GroupComposition, 'groupTable' | 'groupFlush' | 'coordinator'>
+  readonly groups: ConsumerParts
   /** null: TLS is off. */
   readonly certificate: CertificateState | null
 }

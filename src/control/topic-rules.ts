@@ -27,8 +27,12 @@ export function checkProducerId(id: string): void {
 
 /** @throws BrokerError NAME_INVALID */
 export function checkGroupName(name: string): void {
-  if (namePattern.test(name) && name.length <= limits.nameBytesMax && name !== '.' && name !== '..') return
+  if (isGroupName(name)) return
   throw new BrokerError('NAME_INVALID', { field: 'group', value: echo(name), rule: NAME_RULE })
+}
+
+export function isGroupName(name: string): boolean {
+  return namePattern.test(name) && name.length <= limits.nameBytesMax && name !== '.' && name !== '..'
 }
 
 /** Of a schema. @throws BrokerError NAME_INVALID */

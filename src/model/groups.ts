@@ -71,6 +71,7 @@ export interface GroupDescription {
   readonly owner: string
   /** null: it has no members. */
   readonly kind: GroupKind | null
+  readonly state: GroupState
   readonly generation: number
   readonly members: readonly GroupMember[]
   /** Records behind the committed offsets, over all partitions; null: a shard that has some cannot be asked. */

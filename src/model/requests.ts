@@ -6,6 +6,7 @@ import type { BatchUseCases } from './batches.ts'
 import type { TopicId } from './ids.ts'
 import type { BrokerError } from './errors.ts'
 import type { KeyUseCases } from './keys.ts'
+import type { ClassicGroupUseCases } from './classic-groups.ts'
 import type { GroupUseCases } from './groups.ts'
 import type { Principal } from './principal.ts'
 import type { ProducerDescription } from './producer.ts'
@@ -186,6 +187,7 @@ export interface CreateTopicRequest {
 export interface Broker extends WatchUseCases, StreamUseCases {
   readonly keys: KeyUseCases
   readonly groups: GroupUseCases
+  readonly classicGroups: ClassicGroupUseCases
   readonly schemas: SchemaUseCases
   readonly batches: BatchUseCases
 

@@ -210,9 +210,17 @@ export const processSeries = {
   millrace_consumer_groups: spec('gauge', [], 'Consumer groups.'),
   millrace_consumer_group_offsets: spec('gauge', [], 'Offsets that groups committed; a page tells of 200,000 of them.'),
   millrace_consumer_group_flush_failing: spec('gauge', [], '1: committed offsets cannot be stored.'),
-  millrace_consumer_group_members: spec('gauge', [], 'Members of all groups.'),
-  millrace_consumer_group_rebalances_total: spec('counter', [], 'Times that the partitions of a group were assigned.'),
-  millrace_consumer_group_evictions_total: spec('counter', [], 'Members removed because they were silent.'),
+  millrace_consumer_group_members: spec('gauge', ['kind'], 'Members of all groups, by what they speak: http or kafka.'),
+  millrace_consumer_group_rebalances_total: spec(
+    'counter',
+    ['kind'],
+    'Generations of all groups: times that who reads what was to be told anew.'
+  ),
+  millrace_consumer_group_evictions_total: spec(
+    'counter',
+    ['kind'],
+    'Members removed because they were silent or late.'
+  ),
   millrace_tls_certificate_expiry_seconds: spec('gauge', [], 'When the certificate in use expires, Unix time.'),
   millrace_tls_reload_failures_total: spec('counter', [], 'Certificates that could not be loaded.'),
   millrace_tls_failing: spec(

@@ -73,14 +73,20 @@ test('consumer groups on the command line', async t => {
     )
     const { stdout } = await run('group show --name g')
     const [head, ...rest] = stdout.split('\n')
-    assert.match(head ?? '', /^group=g owner=anonymous generation=1 members=1 lag_records=2 lag_seconds=\d+(\.\d+)?$/)
+    assert.match(
+      head ?? '',
+      /^group=g owner=anonymous kind=http state=Stable generation=1 members=1 lag_records=2 lag_seconds=\d+(\.\d+)?$/
+    )
     assert.deepEqual(rest, [
       'member_id=m topics=orders partitions=2',
       'topic=orders partition=0 offset=1',
       'topic=orders partition=1 offset=18446744073709551615',
       ''
     ])
-    assert.match((await run('group list')).stdout, /^group=g owner=anonymous generation=1 members=1 /)
+    assert.match(
+      (await run('group list')).stdout,
+      /^group=g owner=anonymous kind=http state=Stable generation=1 members=1 /
+    )
     assert.match((await run('group list --json')).stdout, /^\{"groups":\[\{"group":"g",/)
     await fails('group delete --name g', 1, /answered 409: group 'g' has 1 member/)
     await fails('group join --name g', 2, /--topic is missing/)
@@ -91,7 +97,10 @@ test('consumer groups on the command line', async t => {
     await api.post('/groups/other/commit', { topic: 'orders', partition: 1, offset: 1498 })
     const { stdout } = await run('group lag --name g')
     const [head, ...rest] = stdout.split('\n')
-    assert.match(head ?? '', /^group=g owner=anonymous generation=2 members=0 lag_records=2 lag_seconds=\d+(\.\d+)?$/)
+    assert.match(
+      head ?? '',
+      /^group=g owner=anonymous kind=none state=Empty generation=2 members=0 lag_records=2 lag_seconds=\d+(\.\d+)?$/
+    )
     assert.deepEqual(rest, [
       'TOPIC   PARTITION             COMMITTED   END  LAG',
       'orders          0                     1     3    2',

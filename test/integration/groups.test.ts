@@ -235,7 +235,15 @@ onBothEngines('groups are listed with members, generation and lag', async (_, ap
   await commit(api, 'ahead', 'orders', 0, 2n ** 64n - 1n)
   const { groups } = parse<{ groups: Described[] }>(await api.get('/groups'))
   const agedSeconds = (Date.now() - producedMs) / 1000
-  const none = { kind: null, generation: 0, members: [], lag_records: 0, lag_seconds: 0, owner: 'anonymous' }
+  const none = {
+    kind: null,
+    state: 'Empty',
+    generation: 0,
+    members: [],
+    lag_records: 0,
+    lag_seconds: 0,
+    owner: 'anonymous'
+  }
   const member = { member_id: 'm', topics: ['orders'], partition_count: 3 }
   const [g] = groups
   assert.deepEqual(groups, [
@@ -243,6 +251,7 @@ onBothEngines('groups are listed with members, generation and lag', async (_, ap
       group: 'g',
       owner: 'anonymous',
       kind: 'http',
+      state: 'Stable',
       generation: 1,
       members: [member],
       lag_records: 3,

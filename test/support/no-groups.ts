@@ -1,4 +1,5 @@
 /** The groups of a broker that has none: for tests of what is not about groups. */
+import type { ClassicGroupUseCases } from '../../src/model/classic-groups.ts'
 import { BrokerError } from '../../src/model/errors.ts'
 import type { GroupUseCases } from '../../src/model/groups.ts'
 
@@ -20,4 +21,15 @@ export const noGroups: GroupUseCases = {
   remove: () => Promise.reject(refused()),
   reset: () => Promise.reject(refused()),
   resetTopic: () => Promise.resolve({ groups: 0, entries: 0 })
+}
+
+export const noClassicGroups: ClassicGroupUseCases = {
+  join: () => Promise.reject(refused()),
+  sync: () => Promise.reject(refused()),
+  heartbeat: () => 'UNKNOWN_MEMBER_ID',
+  leave: () => [],
+  commit: () => Promise.reject(refused()),
+  offsets: () => [],
+  list: () => [],
+  describe: () => null
 }

@@ -26,6 +26,7 @@ export interface GroupAnswer {
   readonly group: string
   readonly owner: string
   readonly kind: string | null
+  readonly state: string
   readonly generation: Whole
   readonly members: readonly {
     readonly member_id: string

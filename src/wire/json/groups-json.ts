@@ -34,7 +34,7 @@ export function writeHeartbeat({ status, generation }: HeartbeatAnswer): string 
 }
 
 export function writeGroup(description: GroupDescription): string {
-  const { group, owner, kind, generation, lagRecords, lagSeconds } = description
+  const { group, owner, kind, state, generation, lagRecords, lagSeconds } = description
   const members = description.members.map(({ memberId, topics, partitionCount }) => {
     return { member_id: memberId, topics, partition_count: partitionCount }
   })
@@ -42,6 +42,7 @@ export function writeGroup(description: GroupDescription): string {
     group,
     owner,
     kind,
+    state,
     generation,
     members,
     lag_records: lagRecords,

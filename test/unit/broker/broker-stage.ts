@@ -39,7 +39,7 @@ import type { Topic, TopicConfigPatch } from '../../../src/model/topic.ts'
 import { encodeProduceFrame, type ProduceRecord } from '../../../src/wire/es01/produce-frame.ts'
 import { ProduceDecoder } from '../../../src/wire/es01/produce-request.ts'
 import { ManualClock } from '../../support/log-harness.ts'
-import { noGroups } from '../../support/no-groups.ts'
+import { noClassicGroups, noGroups } from '../../support/no-groups.ts'
 import { noSchemas } from '../../support/no-schemas.ts'
 import { create, defaults, emptyImage } from '../control/topics.ts'
 import { idleEngine } from './idle-engine.ts'
@@ -147,6 +147,7 @@ export class BrokerStage {
       defaults,
       keys: noKeys,
       groups: { ...noGroups, forgetTopic: () => undefined },
+      classicGroups: noClassicGroups,
       schemas: noSchemas,
       groupFlush: { problem: null },
       quotas: this.quotas,

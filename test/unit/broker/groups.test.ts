@@ -1,87 +1,11 @@
 /** The use cases of groups: whose they are, what a crash may take, what happens while the store is busy or refuses. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { silentLogger } from '../../../src/base/logger.ts'
 import { clampToEnds } from '../../../src/broker/group-clamp.ts'
-import type { Engine, EngineRead } from '../../../src/broker/engine.ts'
-import { GroupFlush } from '../../../src/broker/group-flush.ts'
-import { Groups } from '../../../src/broker/groups.ts'
-import { Catalog } from '../../../src/control/catalog.ts'
-import { Coordinator } from '../../../src/control/groups/coordinator.ts'
-import { GroupTable } from '../../../src/control/groups/group-table.ts'
-import type { StoreChange } from '../../../src/control/store-image.ts'
 import { BrokerError } from '../../../src/model/errors.ts'
 import { limits } from '../../../src/model/limits.ts'
-import type { Principal } from '../../../src/model/principal.ts'
-import { submitOutcomes, type ReadCaller } from '../../../src/model/requests.ts'
-import { create, emptyImage, remove } from '../control/topics.ts'
-
-/** A key that may read topics whose names begin so. */
-function keyOf(keyId: string, prefix = '', rest: Partial<Principal> = {}): Principal {
-  const mayRead = (name: string): boolean => name.startsWith(prefix)
-  return { keyId, isRevoked: false, isAdmin: false, mayRead, mayWrite: mayRead, ...rest }
-}
-
-const mine = keyOf('key_mine')
-const theirs = keyOf('key_theirs')
-const admin = keyOf('key_admin', '', { isAdmin: true })
-
-function stage() {
-  const catalog = new Catalog(emptyImage)
-  const orders = create(catalog, 'orders', 4)
-  create(catalog, 'secret', 2)
-  const table = new GroupTable(emptyImage)
-  const coordinator = new Coordinator(topic => catalog.topicNamed(topic)?.partitionCount ?? 0)
-  const commits: StoreChange[] = []
-  /** While set, commits wait for it; it may reject. */
-  const store = {
-    image: emptyImage,
-    gate: null as Promise<void> | null,
-    async commit(changes: readonly StoreChange[]) {
-      commits.push(...changes)
-      await this.gate
-    },
-    close: () => Promise.resolve()
-  }
-  let ends = 10
-  // The calls that groups make of an engine. No record can be read.
-  const engine = {
-    read(_: EngineRead, caller: ReadCaller) {
-      queueMicrotask(() => caller.onReadFailed(new BrokerError('SHARD_DOWN', { shard: 0 })))
-      return submitOutcomes.taken
-    },
-    publishSoon: () => undefined,
-    offsetsAt: (topic: { partitionCount: number }) =>
-      Promise.resolve(
-        Array.from({ length: topic.partitionCount }, (_, partition) => ({
-          partition,
-          earliest: 2,
-          latest: ends,
-          found: null
-        }))
-      )
-  } as unknown as Engine
-  let nowMs = 0
-  const clock = { nowMs: () => nowMs, monotonicMs: () => nowMs }
-  let members = 0
-  const logs: object[] = []
-  const logger = { ...silentLogger, warn: (fields: object) => logs.push(fields) }
-  const parts = { table, coordinator, catalog, store, engine, clock, newMemberId: () => `m_${members++}`, logger }
-  return {
-    catalog,
-    orders,
-    table,
-    coordinator,
-    store,
-    commits,
-    logs,
-    parts,
-    groups: new Groups(parts),
-    flush: new GroupFlush({ table, store, logger }),
-    setEnds: (offset: number) => (ends = offset),
-    passTime: (ms: number) => (nowMs += ms)
-  }
-}
+import { create, remove } from '../control/topics.ts'
+import { admin, keyOf, mine, stage, theirs } from './group-stage.ts'
 
 const place = { topic: 'orders', partition: 0 }
 const join = { topics: ['orders'], memberId: 'm' }

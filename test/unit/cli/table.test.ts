@@ -43,7 +43,16 @@ test('lag is exact, and never below none', () => {
 
 test('group lag colours the lag at a terminal, and leaves a pipe plain', async t => {
   const answers: Record<string, unknown> = {
-    '/groups/g': { group: 'g', owner: 'o', generation: 1, members: [], lag_records: 2, lag_seconds: 1 },
+    '/groups/g': {
+      group: 'g',
+      owner: 'o',
+      kind: null,
+      state: 'Empty',
+      generation: 1,
+      members: [],
+      lag_records: 2,
+      lag_seconds: 1
+    },
     '/groups/g/offsets': { offsets: { t: { 0: 1, 1: 5 } } },
     '/topics/t/offsets': {
       partitions: [

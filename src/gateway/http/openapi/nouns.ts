@@ -3,7 +3,7 @@
  * Objects say nothing of fields beyond theirs: clients pass over what they do not know, since answers may get more.
  */
 import { errorTable } from '../../../model/errors.ts'
-import { groupKinds } from '../../../model/groups.ts'
+import { groupKinds, groupStates } from '../../../model/groups.ts'
 import { limits } from '../../../model/limits.ts'
 import { grantActions } from '../../../model/principal.ts'
 import { compatibilityModes, schemaTypes } from '../../../model/schemas.ts'
@@ -175,6 +175,7 @@ export const nouns: Readonly<Record<NounName, Schema>> = {
     group: text(),
     owner: text('Id of the key that it belongs to.'),
     kind: orNull(choice(groupKinds, 'What its members speak; null: it has none.')),
+    state: choice(groupStates, 'Whether its members have what is theirs to read. Those that speak HTTP always have.'),
     generation: whole(),
     members: list(fields({ member_id: text(), topics: list(noun('TopicName')), partition_count: whole() })),
     lag_records: orNull(whole('Records behind the committed offsets; null: not known.')),

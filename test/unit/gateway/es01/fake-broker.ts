@@ -26,7 +26,7 @@ import { encodeConsumed } from '../../../support/es01-consumed.ts'
 import { FakeKeys } from '../fake-keys.ts'
 import { FakeWatches } from '../fake-watches.ts'
 import { noBatches } from '../../../support/no-batches.ts'
-import { noGroups } from '../../../support/no-groups.ts'
+import { noClassicGroups, noGroups } from '../../../support/no-groups.ts'
 import { noSchemas } from '../../../support/no-schemas.ts'
 
 export interface StoredRecord {
@@ -58,6 +58,7 @@ export class FakeBroker implements Broker {
   readonly watches = new FakeWatches()
   readonly groups = noGroups
   readonly batches = noBatches
+  readonly classicGroups = noClassicGroups
   readonly schemas = noSchemas
   readonly partitionCounts = new Map<string, number>([['t', 4]])
   readonly logs = new Map<string, StoredRecord[]>()

@@ -30,7 +30,7 @@ import { FakeKeys } from '../fake-keys.ts'
 import { FakeWatches } from '../fake-watches.ts'
 import { readAnswer, type StoredRecord } from './fake-answers.ts'
 import { noBatches } from '../../../support/no-batches.ts'
-import { noGroups } from '../../../support/no-groups.ts'
+import { noClassicGroups, noGroups } from '../../../support/no-groups.ts'
 import { noSchemas } from '../../../support/no-schemas.ts'
 
 interface StoredTopic {
@@ -72,6 +72,7 @@ export class FakeBroker implements Broker {
   readonly watches = new FakeWatches()
   readonly groups = noGroups
   readonly batches = noBatches
+  readonly classicGroups = noClassicGroups
   /** Set to have schemas. */
   schemas: SchemaUseCases = noSchemas
   readonly producers: ProducerDescription[] = []
