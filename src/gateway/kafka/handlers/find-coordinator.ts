@@ -1,0 +1,28 @@
+/** FindCoordinator: of every group, this broker, at the address that the client came by. Main thread. */
+import { findCoordinator } from '../../../wire/kafka/apis/find-coordinator.ts'
+import { kafkaErrors } from '../../../wire/kafka/errors.ts'
+import { handlerOf, type KafkaHandler } from '../handler.ts'
+import { NODE_ID } from '../node.ts'
+
+/** Kinds of keys. */
+const GROUP = 0
+const TRANSACTION = 1
+/** The first version that asks for many. */
+const MANY_SINCE = 4
+
+export const findCoordinatorHandler: KafkaHandler = handlerOf(findCoordinator, call => {
+  const { body, client, version } = call
+  const found = body.keyType === GROUP ? { nodeId: NODE_ID, ...client.advertised } : { nodeId: -1, host: '', port: -1 }
+  const told = { ...found, ...refusalOf(body.keyType) }
+  if (version < MANY_SINCE) return call.answer({ ...told, coordinators: [] })
+  call.answer({ coordinators: body.coordinatorKeys.map(key => ({ key, ...told })) })
+})
+
+function refusalOf(keyType: number): { readonly errorCode: number; readonly errorMessage: string | null } {
+  if (keyType === GROUP) return { errorCode: kafkaErrors.NONE.code, errorMessage: null }
+  if (keyType !== TRANSACTION) {
+    return { errorCode: kafkaErrors.INVALID_REQUEST.code, errorMessage: `no coordinators for keys of type ${keyType}` }
+  }
+  const errorCode = kafkaErrors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED.code
+  return { errorCode, errorMessage: 'this broker has no transactions' }
+}

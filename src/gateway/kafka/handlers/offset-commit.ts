@@ -1,0 +1,41 @@
+/**
+ * OffsetCommit: answered when the offsets are on disk. What a client notes beside an offset, and how long it wants it kept,
+ * is not stored: offsets stay until their group or topic is deleted. Main thread.
+ */
+import { offsetCommit } from '../../../wire/kafka/apis/offset-commit.ts'
+import { codeOf } from '../group-codes.ts'
+import { handlerOf, type KafkaCall, type KafkaHandler } from '../handler.ts'
+
+type Call = KafkaCall<typeof offsetCommit.request.fields, typeof offsetCommit.response.fields>
+
+export const offsetCommitHandler: KafkaHandler = handlerOf(offsetCommit, async call => {
+  const { body, who, services } = call
+  const { groupId, memberId, generationIdOrMemberEpoch: generation, groupInstanceId: instanceId } = body
+  const places = body.topics.flatMap(({ name, partitions }) => {
+    return partitions.map(({ partitionIndex, committedOffset }) => {
+      return { topic: name, partition: partitionIndex, offset: committedOffset }
+    })
+  })
+  const member = { memberId, instanceId, generation }
+  try {
+    const outcomes = await services.broker.classicGroups.commit(who, groupId, member, places)
+    answer(call, outcomes.map(codeOf))
+  } catch (error) {
+    const code = codeOf(error)
+    answer(
+      call,
+      places.map(() => code)
+    )
+  }
+})
+
+/** @param codes of all partitions, in their order. */
+function answer(call: Call, codes: readonly number[]): void {
+  let at = 0
+  call.answer({
+    topics: call.body.topics.map(({ name, partitions }) => {
+      const told = partitions.map(({ partitionIndex }) => ({ partitionIndex, errorCode: codes[at++] as number }))
+      return { name, partitions: told }
+    })
+  })
+}
