@@ -30,11 +30,14 @@ import type {
   PlaceOutcome
 } from '../model/classic-groups.ts'
 import { BrokerError } from '../model/errors.ts'
+import type { TopicPartition } from '../model/groups.ts'
 import { toTopicId } from '../model/ids.ts'
 import { limits } from '../model/limits.ts'
 import type { Principal } from '../model/principal.ts'
 import type { Topic } from '../model/topic.ts'
+import type { Store } from '../store/store.ts'
 import { describeClassic, listClassic } from './classic-descriptions.ts'
+import { deleteOffsets } from './classic-offset-deletion.ts'
 import { Deadlines } from './deadlines.ts'
 import type { GroupFlush } from './group-flush.ts'
 import { CONSUMER, subscribedTopics } from './group-members.ts'
@@ -48,6 +51,7 @@ export interface ClassicParts {
   readonly classic: ClassicTable
   readonly catalog: Catalog
   readonly flush: GroupFlush
+  readonly store: Store
   readonly clock: Clock
   readonly logger: Logger
 }
@@ -130,6 +134,10 @@ export class ClassicGroups implements ClassicGroupUseCases {
     const outcomes = await ownership.claim(who, name, accepted, claimed => this.#note(claimed, member, places, topics))
     if (outcomes.includes(null)) await flush.stored()
     return outcomes
+  }
+
+  deleteOffsets(who: Principal, name: string, places: readonly TopicPartition[]): Promise<PlaceOutcome[]> {
+    return deleteOffsets(this.#parts, who, name, places)
   }
 
   offsets(who: Principal, name: string): ClassicOffset[] {

@@ -55,7 +55,7 @@ export function buildGroups(composition: GroupCompositionParts): GroupCompositio
   const groupFlush = new GroupFlush({ table, store, logger })
   const shared = { table, ownership, coordinator, classic, catalog, clock: systemClock, logger }
   const groups = new Groups({ ...shared, store, engine, newMemberId: () => `m_${randomId()}` })
-  const classicGroups = new ClassicGroups({ ...shared, flush: groupFlush })
+  const classicGroups = new ClassicGroups({ ...shared, store, flush: groupFlush })
   let sweep: NodeJS.Timeout | null = null
   return {
     groups,

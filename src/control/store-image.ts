@@ -122,12 +122,20 @@ export type KeyChange =
   /** Only of a revoked key. */
   | { readonly kind: 'key-forgotten'; readonly keyId: string }
 
+/** A partition, by the id of its topic. */
+export interface OffsetPlace {
+  readonly topic: number
+  readonly partition: number
+}
+
 export type GroupChange =
   | { readonly kind: 'group-added'; readonly group: GroupRow }
   /** With its offsets. */
   | { readonly kind: 'group-removed'; readonly number: number; readonly topics: readonly number[] }
   /** Rows that are there are replaced. */
   | { readonly kind: 'group-offsets'; readonly rows: GroupOffsetRows }
+  /** Of one group. Those that are not there are passed over. */
+  | { readonly kind: 'group-offsets-removed'; readonly number: number; readonly places: readonly OffsetPlace[] }
 
 export type SchemaChange =
   /** Its id is a new one, or that of a schema with the same text and type. */

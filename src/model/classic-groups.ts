@@ -4,7 +4,7 @@
  * numbers. What every protocol refuses alike is a BrokerError: GROUP_OWNED, GROUP_KIND, FORBIDDEN.
  */
 import type { BrokerError } from './errors.ts'
-import type { GroupOffset, GroupState } from './groups.ts'
+import type { GroupOffset, GroupState, TopicPartition } from './groups.ts'
 import type { Principal } from './principal.ts'
 
 /** Why a member does not get what it asks for. */
@@ -12,6 +12,7 @@ export type ClassicFault =
   | 'COORDINATOR_NOT_AVAILABLE'
   | 'FENCED_INSTANCE_ID'
   | 'GROUP_MAX_SIZE_REACHED'
+  | 'GROUP_SUBSCRIBED_TO_TOPIC'
   | 'ILLEGAL_GENERATION'
   | 'INCONSISTENT_GROUP_PROTOCOL'
   | 'INVALID_GROUP_ID'
@@ -156,6 +157,12 @@ export interface ClassicGroupUseCases {
     member: ClassicMemberIdentity,
     places: readonly ClassicCommit[]
   ): Promise<PlaceOutcome[]>
+  /**
+   * Forgets offsets, durably, of topics that no member subscribes to.
+   * @returns what became of each; null also where nothing was committed. @fails GROUP_NOT_FOUND, GROUP_OWNED, DISK_FULL;
+   *   GROUP_NOT_EMPTY: nobody knows what its members read
+   */
+  deleteOffsets(who: Principal, group: string, places: readonly TopicPartition[]): Promise<PlaceOutcome[]>
   /** What is committed on topics that the caller may read. @throws GROUP_OWNED */
   offsets(who: Principal, group: string): ClassicOffset[]
   /** The groups that the caller's key owns; admin: all. */

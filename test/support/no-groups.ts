@@ -29,6 +29,7 @@ export const noClassicGroups: ClassicGroupUseCases = {
   heartbeat: () => 'UNKNOWN_MEMBER_ID',
   leave: () => [],
   commit: () => Promise.reject(refused()),
+  deleteOffsets: () => Promise.reject(refused()),
   offsets: () => [],
   list: () => [],
   describe: () => null

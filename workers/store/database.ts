@@ -153,6 +153,7 @@ export class StoreDatabase {
       case 'group-added':
       case 'group-removed':
       case 'group-offsets':
+      case 'group-offsets-removed':
         return this.#groups.apply(change)
       case 'schema-added':
       case 'schema-mode':

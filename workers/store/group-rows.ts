@@ -61,6 +61,7 @@ export class GroupRows {
   readonly #add: StatementSync
   readonly #remove: StatementSync
   readonly #removeOffsets: StatementSync
+  readonly #removeOffset: StatementSync
   readonly #forgetTopic: StatementSync
   readonly #commit: StatementSync
 
@@ -69,6 +70,9 @@ export class GroupRows {
     this.#add = database.prepare('INSERT OR REPLACE INTO groups (number, name, owner) VALUES (?, ?, ?)')
     this.#remove = database.prepare('DELETE FROM groups WHERE number = ?')
     this.#removeOffsets = database.prepare('DELETE FROM group_offsets WHERE topic = ? AND group_number = ?')
+    this.#removeOffset = database.prepare(
+      'DELETE FROM group_offsets WHERE topic = ? AND group_number = ? AND partition = ?'
+    )
     this.#forgetTopic = database.prepare('DELETE FROM group_offsets WHERE topic = ?')
     this.#commit = database.prepare(
       'INSERT OR REPLACE INTO group_offsets (topic, group_number, partition, offset) VALUES (?, ?, ?, ?)'
@@ -85,6 +89,9 @@ export class GroupRows {
       case 'group-removed':
         for (const topic of change.topics) this.#removeOffsets.run(topic, change.number)
         this.#remove.run(change.number)
+        return
+      case 'group-offsets-removed':
+        for (const { topic, partition } of change.places) this.#removeOffset.run(topic, change.number, partition)
         return
       case 'group-offsets': {
         const { groups, topics, partitions, offsets } = change.rows

@@ -113,6 +113,20 @@ export class GroupTable {
     this.#set(known, topicId, partition, offset, false)
   }
 
+  /** Forgets one offset. @returns what it was; null: there was none. */
+  removeOffset(group: Group, topicId: number, partition: number): GroupOffset | null {
+    const known = this.#known(group)
+    const offsets = known.topics.get(topicId)
+    const offset = offsets?.offsetOf(partition) ?? null
+    if (offsets === undefined || offset === null) return null
+    offsets.remove(partition)
+    known.offsetCount--
+    this.#offsetCount--
+    if (offsets.changedCount === 0) this.#changed.delete(offsets)
+    if (offsets.count === 0) this.#forget(known, topicId)
+    return offset
+  }
+
   /** What groups have of a topic, for the caller to look through before anything else happens. */
   offsetsOfTopic(topicId: number): TopicOffsets[] {
     return [...(this.#byTopic.get(topicId) ?? [])]

@@ -60,6 +60,21 @@ export class TopicOffsets {
     return isNew
   }
 
+  /** @returns false: the partition has none. */
+  remove(partition: number): boolean {
+    const place = this.#placeOf(partition)
+    if (!this.#has(place, partition)) return false
+    if (this.#changed[place] === 1) this.#changedCount--
+    this.#large?.delete(partition)
+    this.#partitions.copyWithin(place, place + 1, this.#count)
+    this.#offsets.copyWithin(place, place + 1, this.#count)
+    this.#changed.copyWithin(place, place + 1, this.#count)
+    this.#count--
+    // What lies behind the last one is looked through for changed entries.
+    this.#changed[this.#count] = 0
+    return true
+  }
+
   /** The row of a partition is to be written again; nothing happens if it has none. */
   markChanged(partition: number): void {
     const place = this.#placeOf(partition)

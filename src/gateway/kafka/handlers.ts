@@ -23,6 +23,7 @@ import { listGroupsHandler } from './handlers/list-groups.ts'
 import { listOffsetsHandler } from './handlers/list-offsets.ts'
 import { metadataHandler } from './handlers/metadata.ts'
 import { offsetCommitHandler } from './handlers/offset-commit.ts'
+import { offsetDeleteHandler } from './handlers/offset-delete.ts'
 import { offsetFetchHandler } from './handlers/offset-fetch.ts'
 import { offsetForLeaderEpochHandler } from './handlers/offset-for-leader-epoch.ts'
 import { produceHandler } from './handlers/produce.ts'
@@ -58,6 +59,7 @@ const rows: readonly KafkaHandler[] = [
   createPartitionsHandler,
   deleteGroupsHandler,
   incrementalAlterConfigsHandler,
+  offsetDeleteHandler,
   describeClusterHandler
 ]
 

@@ -200,4 +200,28 @@ describe('offsets that are committed by Kafka’s clients', () => {
     const codes = outcomes.map(outcome => (outcome instanceof BrokerError ? outcome.code : outcome))
     assert.deepEqual(codes, [null, 'FORBIDDEN', 'PARTITION_RANGE', 'FIELD_RANGE'])
   })
+
+  it('are forgotten one by one, durably, where nobody reads them', async () => {
+    const staged = stage()
+    const { classicGroups, groups, store, commits, table, flush } = staged
+    await assert.rejects(classicGroups.deleteOffsets(mine, 'g', [place]), { code: 'GROUP_NOT_FOUND' })
+    await classicGroups.commit(mine, 'g', nobody, [place, { ...place, partition: 3, offset: 4 }])
+    await groups.commit(mine, 'g', { ...place, partition: 1 }, 6)
+    await assert.rejects(classicGroups.deleteOffsets(theirs, 'g', [place]), owned)
+    const gone = [place, { ...place, partition: 1 }, { ...place, partition: 2 }]
+    assert.deepEqual(await classicGroups.deleteOffsets(mine, 'g', gone), [null, null, null])
+    assert.deepEqual(groups.offsets(mine, 'g'), new Map([['orders', new Map([[3, 4]])]]))
+    assert.equal(table.offsetCount, 1)
+    assert.equal(commits.at(-1)?.kind, 'group-offsets-removed')
+    await flush.flush()
+    assert.equal(commits.at(-1)?.kind, 'group-offsets-removed', 'what is gone is not written')
+
+    store.gate = Promise.reject(new BrokerError('DISK_FULL'))
+    const last = { ...place, partition: 3 }
+    await assert.rejects(classicGroups.deleteOffsets(mine, 'g', [last]), { code: 'DISK_FULL' })
+    store.gate = null
+    assert.deepEqual(groups.offsets(mine, 'g'), new Map([['orders', new Map([[3, 4]])]]))
+    await joined(staged, 'g')
+    assert.deepEqual(await classicGroups.deleteOffsets(mine, 'g', [last]), ['GROUP_SUBSCRIBED_TO_TOPIC'])
+  })
 })

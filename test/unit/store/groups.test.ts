@@ -86,6 +86,22 @@ describe('consumer groups in the store', () => {
     assert.equal(connection.prepare('SELECT count(*) AS n FROM group_offsets').get()?.['n'], 1)
   })
 
+  test('lose single offsets, and those of others stay', t => {
+    const { database } = openInMemory(t)
+    database.commitGroup([[topic(1), topic(2), group(1, 'a'), group(2, 'b')]])
+    database.commitGroup([[offsets([1, 1, 0, 5n], [2, 1, 0, 6n], [1, 2, 0, 7n], [1, 1, 1, 8n])]])
+    const places = [
+      { topic: 1, partition: 0 },
+      { topic: 2, partition: 5 }
+    ]
+    database.commitGroup([[{ kind: 'group-offsets-removed', number: 1, places }]])
+    assert.deepEqual(entriesOf(database.readImage()), [
+      [1, 1, 1, 8n],
+      [1, 2, 0, 7n],
+      [2, 1, 0, 6n]
+    ])
+  })
+
   test('replace a row of their name that main could not remove', t => {
     const { database } = openInMemory(t)
     database.commitGroup([[topic(1), group(1, 'a'), offsets([1, 1, 0, 5n])]])

@@ -48,6 +48,11 @@ describe('the table of groups', () => {
           table.forgetTopic(topicId)
           // Its rows go with the topic's.
           for (const map of [expected, stored]) forget(map, key => key.split(' ')[1] === String(topicId))
+        } else if (dice.chance(0.05)) {
+          const key = `${group.number} ${topicId} ${partition}`
+          const removed = table.removeOffset(group, topicId, partition)
+          assert.equal(removed === null ? null : BigInt(removed), expected.get(key) ?? null)
+          for (const map of [expected, stored]) map.delete(key)
         } else if (dice.chance(0.1)) {
           const rows = table.takeChanged(1 + dice.below(20))
           if (rows !== null && dice.chance(0.3)) table.giveBack(rows)

@@ -1,0 +1,23 @@
+/** OffsetDelete: of topics that no member of the group subscribes to. Main thread. */
+import { offsetDelete } from '../../../wire/kafka/apis/offset-delete.ts'
+import { kafkaErrors } from '../../../wire/kafka/errors.ts'
+import { codeOf } from '../group-codes.ts'
+import { handlerOf, type KafkaHandler } from '../handler.ts'
+
+export const offsetDeleteHandler: KafkaHandler = handlerOf(offsetDelete, async call => {
+  const { body, who, services } = call
+  const places = body.topics.flatMap(({ name, partitions }) => {
+    return partitions.map(({ partitionIndex }) => ({ topic: name, partition: partitionIndex }))
+  })
+  try {
+    const codes = (await services.broker.classicGroups.deleteOffsets(who, body.groupId, places)).map(codeOf)
+    let at = 0
+    const topics = body.topics.map(({ name, partitions }) => {
+      const told = partitions.map(({ partitionIndex }) => ({ partitionIndex, errorCode: codes[at++] as number }))
+      return { name, partitions: told }
+    })
+    call.answer({ errorCode: kafkaErrors.NONE.code, topics })
+  } catch (error) {
+    call.answer({ errorCode: codeOf(error), topics: [] })
+  }
+})
