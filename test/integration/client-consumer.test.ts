@@ -231,6 +231,31 @@ describe('a consumer in a group', () => {
     assert.equal(seen.length, 80, 'all was committed, so none came twice')
   })
 
+  test('is never taken back by a record of a member that the broker had given up', async t => {
+    const at = await stage(t, 1)
+    await fill(at, 40)
+    const consumer = groupOf(t, at, { commitIntervalMs: 0 })
+    let held: ReceivedRecord | null = null
+    for await (const record of consumer) {
+      if (record.offset === 4) {
+        held = record
+        const { text } = await at.api.get('/groups/readers')
+        const [member] = (JSON.parse(text) as { members: { member_id: string }[] }).members
+        await at.api.post('/groups/readers/leave', { member_id: member?.member_id })
+        await at.api.post('/groups/readers/commit', { topic: TOPIC, partition: 0, offset: 30 })
+        await waitFor('the member to be back', async () => (await memberCount(at)) === 1)
+      } else if (held !== null) {
+        assert.equal(record.offset, 30, 'it goes on where the group is')
+        await consumer.commit(held)
+        assert.deepEqual(await committed(at), { 0: 30 })
+        await consumer.commit(record)
+        assert.deepEqual(await committed(at), { 0: 31 })
+        break
+      }
+    }
+    assert.deepEqual(await committed(at), { 0: 31 })
+  })
+
   test('begins behind what is there, if asked to, only where nothing is committed', async t => {
     const at = await stage(t, 1)
     await fill(at, 10)

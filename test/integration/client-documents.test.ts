@@ -4,7 +4,8 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { pathToFileURL } from 'node:url'
-import { ranges, switches } from '../../src/client/binary/options.ts'
+import { clientErrorKinds } from '../../src/client/binary/client-error.ts'
+import { others, ranges, switches } from '../../src/client/binary/options.ts'
 import { startBroker } from '../support/broker.ts'
 import { HttpApi } from '../support/http-api.ts'
 import { readText, repository } from '../support/repository.ts'
@@ -47,11 +48,27 @@ test('the examples run as they stand, also behind the first session of the READM
   assert.deepEqual(await run(t, 'errors', broker), ['refused no false'])
 })
 
-test('the table of options is that of the code', () => {
-  const rows = [...text.matchAll(/^\| `([\w.]+)` \| [^|]+ \| `?(\w+)`? \|([^|]*)\|/gm)]
-  const documented = Object.fromEntries(rows.map(([, name, value, allowed]) => [name, [value, allowed?.trim()]]))
-  for (const [name, { value, min, max }] of Object.entries(ranges)) {
-    assert.deepEqual(documented[name], [String(value), `${min} to ${max}`], name)
-  }
-  for (const [name, value] of Object.entries(switches)) assert.deepEqual(documented[name], [String(value), ''], name)
+test('the table of options is that of the code, row by row', () => {
+  const rows = [...text.matchAll(/^\| ((?:`[\w.]+`(?:, )?)+) \| (?:all|`\w+`(?:, group)?) \| `?(\w*)`? \|([^|]*)\|/gm)]
+  const documented = rows.flatMap(([, names = '', value = '', allowed = '']) =>
+    [...names.matchAll(/[\w.]+/g)].map(([name]) => [name, value, allowed.trim()])
+  )
+  const expected = [
+    ...Object.entries(ranges).map(([name, { value, min, max }]) => [name, String(value), `${min} to ${max}`]),
+    ...Object.entries(switches).map(([name, value]) => [name, String(value), '']),
+    ...Object.entries(others).map(([name, value]) => [name, value, ''])
+  ]
+  assert.deepEqual(documented.sort(), expected.sort())
+})
+
+test('the table of errors explains each kind there is, and no other', () => {
+  const [, row = ''] = /^\| `kind` \|(.*)\|$/m.exec(text) ?? []
+  const documented = [...row.matchAll(/`([\w-]+)`:/g)].map(([, name]) => name)
+  assert.deepEqual(documented, [...clientErrorKinds])
+})
+
+test('the library gives out the names that the documents speak of, and no other', async () => {
+  const names = Object.keys(await import('../../src/client/binary/index.ts')).sort()
+  assert.deepEqual(names, ['BinaryClient', 'ClientError', 'Consumer', 'PipelinedClient'])
+  for (const name of names) assert.ok(text.includes(`\`${name}\``), name)
 })

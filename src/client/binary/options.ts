@@ -92,8 +92,8 @@ export const ranges = {
 /** Each switch: what holds without it. */
 export const switches = { gzip: false, idempotent: true } as const
 
-/** What is neither a number with a default nor a switch. */
-export const others = ['host', 'port', 'token', 'tls'] as const
+/** What is neither a number nor a switch: what docs/client.md calls it when it is left out, nothing where it may not be. */
+export const others = { host: '', port: '', token: 'none', tls: 'none' } as const
 
 function numberOf(name: keyof typeof ranges, given: number | undefined): number {
   const { value, min, max } = ranges[name]

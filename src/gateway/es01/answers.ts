@@ -63,7 +63,8 @@ function messageOf(sink: AnswerSink, error: BrokerError): string {
   return error.written === 'no' || error.code === 'INTERNAL' ? text : `${text} (written: ${error.written})`
 }
 
-function worded({ message, details, spec: { es01, es01Text } }: BrokerError): string {
+/** @returns what an error frame says of an error that is not internal. */
+export function worded({ message, details, spec: { es01, es01Text } }: BrokerError): string {
   if (es01Text !== undefined) return filled(es01Text, details)
   return message.startsWith(es01) ? message : `${es01}: ${message}`
 }

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { describe, test, type TestContext } from 'node:test'
 import { BinaryClient, type ClientOptions } from '../../../../src/client/binary/index.ts'
 import { opcodes } from '../../../../src/wire/es01/frame.ts'
+import { waitFor } from '../../../support/broker.ts'
 import { startPeer } from '../../../support/es01-peer.ts'
 import { startFakeBroker, type FakeBroker, type Fate } from './fake-broker.ts'
 
@@ -94,6 +95,20 @@ describe('a client without a broker', () => {
     await assert.rejects(running, { kind: 'closed' })
     await assert.rejects(client.ping(), { kind: 'closed' })
   })
+})
+
+test('a client that is destroyed ends its calls as closed, also those that had left', async t => {
+  const broker = await startFakeBroker(t)
+  broker.fateOf = () => 'silence'
+  const client = clientOf(t, broker)
+  const produced = client.produce('t', [{ value: 'v' }])
+  await waitFor('the request', () => broker.produced.length === 1)
+  broker.take = () => undefined
+  const pinged = client.ping()
+  await Promise.resolve()
+  client.destroy()
+  await assert.rejects(produced, { kind: 'closed', written: 'unknown', retryable: false })
+  await assert.rejects(pinged, { kind: 'closed', written: 'no', retryable: false })
 })
 
 test('a client that closes has its open calls answered first', async t => {

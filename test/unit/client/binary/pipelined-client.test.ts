@@ -1,5 +1,7 @@
 /** The pipelined client against a peer that loses, refuses and delays what the test says. */
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer, type AddressInfo } from 'node:net'
 import { describe, test, type TestContext } from 'node:test'
 import {
   ClientError,
@@ -7,6 +9,7 @@ import {
   type PipelinedOptions,
   type ProduceResult
 } from '../../../../src/client/binary/index.ts'
+import { fnv1a64Modulo } from '../../../../src/base/hash.ts'
 import { features } from '../../../../src/wire/es01/handshake.ts'
 import { diceOf } from '../../../support/log-random.ts'
 import { waitFor } from '../../../support/broker.ts'
@@ -127,7 +130,7 @@ describe('records of an idempotent client', () => {
   test('that nobody answers end as unknown, and those behind them go under a new producer id', async t => {
     const broker = await startFakeBroker(t)
     broker.fateOf = inTurn('silence')
-    const client = clientOf(t, broker, { deliveryTimeoutMs: 60, requestTimeoutMs: 80 })
+    const client = clientOf(t, broker, { deliveryTimeoutMs: 60 })
     const [result] = await sendMany(client, 1)
     assert.ok(result?.status === 'rejected')
     const { kind, written, retryable } = result.reason as ClientError
@@ -170,6 +173,49 @@ describe('records of an idempotent client', () => {
     broker.take = (frame, connection) => connection.refuse(frame.requestId, "not found: no topic named 't'")
     const client = clientOf(t, broker)
     await assert.rejects(client.send('t', { key: 'k', value: 'v' }), { kind: 'refused', written: 'no' })
+  })
+})
+
+describe('records of an idempotent client that wait for the number of partitions', () => {
+  test('are not overtaken by those that name one', async t => {
+    const broker = await startFakeBroker(t, 2)
+    const key = range(100).find(i => fnv1a64Modulo(Buffer.from(`${i}`), 0, `${i}`.length, 2) === 0)
+    const take = broker.take.bind(broker)
+    let ask = (): void => {}
+    broker.take = (frame, connection) => {
+      ask = () => take(frame, connection)
+      broker.take = take
+    }
+    const client = clientOf(t, broker)
+    const keyed = client.send('t', { key: `${key}`, value: 'first' })
+    const named = client.send('t', { value: 'second', partition: 0 })
+    // Whatever the client may send without knowing it would be here by then.
+    await client.send('other', { value: 'v', partition: 1 })
+    assert.equal(broker.produced.length, 1)
+    ask()
+    const offsets = (await Promise.all([keyed, named])).map(({ offset }) => offset)
+    assert.deepEqual(offsets, [0, 1])
+  })
+
+  test('may be more than a call can have arguments, also when the broker cannot say it at once', async t => {
+    const broker = await startFakeBroker(t)
+    const take = broker.take.bind(broker)
+    broker.take = (frame, connection) => {
+      broker.take = take
+      connection.refuse(frame.requestId, 'unavailable: shard 0 is starting')
+    }
+    const client = clientOf(t, broker, { batchRecords: 100_000 })
+    const sent = range(400_000).map(() => client.send('t', { value: '' }))
+    assert.equal((await Promise.all(sent)).length, 400_000)
+  })
+
+  test('reject when there will be none, and those that name a partition hear of that', async t => {
+    const broker = await startFakeBroker(t)
+    broker.take = (frame, connection) => connection.refuse(frame.requestId, 'forbidden: this key may not')
+    const client = clientOf(t, broker)
+    const sent = [{ key: 'k' }, { partition: 0 }, {}].map(rest => client.send('t', { value: 'v', ...rest }))
+    const refused = { kind: 'refused', written: 'no', retryable: false }
+    await Promise.all(sent.map(promise => assert.rejects(promise, refused)))
   })
 })
 
@@ -273,6 +319,20 @@ describe('a pipelined client', () => {
     )
   })
 
+  test('does not try on where something else listens', async t => {
+    const server = createServer(socket => socket.on('error', () => {}).end('HTTP/1.1 400 Bad Request\r\n\r\n'))
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    t.after(() => server.close())
+    const { port } = server.address() as AddressInfo
+    for (const options of [{}, { idempotent: false }]) {
+      const client = clientOf(t, await startFakeBroker(t), { port, ...options })
+      for (const rest of [{ partition: 0 }, { key: 'k' }]) {
+        await assert.rejects(client.send('t', { value: 'v', ...rest }), { kind: 'protocol', written: 'no' })
+      }
+    }
+  })
+
   test('that is destroyed rejects what is open: unknown what may have left, else no', async t => {
     const broker = await startFakeBroker(t)
     broker.fateOf = () => 'silence'
@@ -280,6 +340,8 @@ describe('a pipelined client', () => {
     const sent = sendMany(client, 200)
     await waitFor('the request', () => broker.produced.length === 1)
     client.destroy()
+    const kinds = (await sent).map(result => result.status === 'rejected' && (result.reason as ClientError).kind)
+    assert.deepEqual(new Set(kinds), new Set(['closed']))
     assert.deepEqual(offsetsOf(await sent), [...range(128).map(() => 'unknown'), ...range(72).map(() => 'no')])
   })
 

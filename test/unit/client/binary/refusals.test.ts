@@ -8,14 +8,11 @@ import {
   retryAfterMsOf,
   sequenceFaultOf
 } from '../../../../src/client/binary/refusals.ts'
-import { errorTable, errorText, filled, type ErrorCode, type ErrorDetails } from '../../../../src/model/errors.ts'
+import { worded } from '../../../../src/gateway/es01/answers.ts'
+import { BrokerError, errorTable, type ErrorCode, type ErrorDetails } from '../../../../src/model/errors.ts'
 
-/** The message of an error frame, as src/gateway/es01/answers.ts words it. */
 function messageOf(code: ErrorCode, details: ErrorDetails): string {
-  const { es01, es01Text } = { es01Text: undefined, ...errorTable[code] }
-  if (es01Text !== undefined) return filled(es01Text, details)
-  const text = errorText(code, details)
-  return text.startsWith(es01) ? text : `${es01}: ${text}`
+  return worded(new BrokerError(code, details))
 }
 
 const details = { topic: 'a.b-c_d', partition: 2_147_483_647, count: 12, producer: 'p-1', window: 128, got: '300' }

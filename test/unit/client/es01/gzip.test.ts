@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { describe, test, type TestContext } from 'node:test'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { connectEs01, Es01Error, type Es01Client } from '../../../../src/client/es01/client.ts'
+import { inflatePayload } from '../../../../src/client/es01/gzip.ts'
 import { opcodes, type Frame } from '../../../../src/wire/es01/frame.ts'
 import { features } from '../../../../src/wire/es01/handshake.ts'
 import { ProduceDecoder } from '../../../../src/wire/es01/produce-request.ts'
@@ -31,6 +32,32 @@ function counting(accepts: number, seen: { values: number[]; asked: number }) {
     connection.answer(frame.requestId, opcodes.produced, isAgreed ? gzipSync(answer) : answer)
   }
 }
+
+describe('what an answer inflates to', () => {
+  const largest = 256 * 1024 * 1024
+
+  test('is looked at before it is inflated at once: a small one may hold much', async () => {
+    const zeros = Buffer.alloc(60_000_000)
+    for (const bytes of [60_000_000, 10_000_000, 70_000]) {
+      const inflated = inflatePayload(gzipSync(zeros.subarray(0, bytes)), largest)
+      assert.ok(inflated instanceof Promise, `${bytes} bytes are inflated elsewhere`)
+      assert.equal((await inflated).length, bytes)
+    }
+    const small = inflatePayload(gzipSync(zeros.subarray(0, 60_000)), largest)
+    assert.ok(Buffer.isBuffer(small))
+    assert.equal(small.length, 60_000)
+  })
+
+  test('is bounded also where the stream says less of itself than it holds', async () => {
+    // The last of several members says what that one holds.
+    const stream = Buffer.concat([gzipSync(Buffer.alloc(10_000_000)), gzipSync('x')])
+    assert.ok(stream.length < 16 * 1024)
+    const inflated = inflatePayload(stream, largest)
+    assert.ok(inflated instanceof Promise)
+    assert.equal((await inflated).length, 10_000_001)
+    await assert.rejects(Promise.resolve(inflatePayload(stream, 1_000_000)))
+  })
+})
 
 describe('a client that asks for gzip', () => {
   test('speaks it where the broker accepts, and its requests leave in their order whatever their size', async t => {
