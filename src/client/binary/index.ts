@@ -1,7 +1,7 @@
 /**
  * The client library, published as `millrace/client`: what a program needs to produce and consume over ES01, and to be a
  * member of a consumer group. Any thread with an event loop. It imports Node's own modules and nothing else; docs/client.md
- * describes it, docs/decisions/0028-the-client-library-closes-what-it-publishes.md says by which rules.
+ * describes it, docs/decisions/0029-the-client-library-closes-what-it-publishes.md says by which rules.
  */
 export { BinaryClient, type ProduceOptions } from './binary-client.ts'
 export { ClientError, type ClientErrorKind } from './client-error.ts'
