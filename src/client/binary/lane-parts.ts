@@ -5,7 +5,7 @@ import type { Batching } from './options.ts'
 
 export interface LaneParts {
   readonly batching: Batching
-  readonly flight: Flight
+  readonly flight: Pick<Flight, 'run' | 'pause'>
   readonly reconnect: Backoff
   /** Batches leave as they are, without waiting for more: somebody flushes. */
   readonly isHurried: () => boolean

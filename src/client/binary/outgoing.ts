@@ -3,7 +3,7 @@
  * with an event loop; one owner at a time: the queue, then the batch.
  */
 import type { ProduceRecord, ProduceResult } from '../../wire/es01/produce-frame.ts'
-import { clientError, type ClientError } from './client-error.ts'
+import { clientError, withWritten, type ClientError } from './client-error.ts'
 import type { Batching } from './options.ts'
 import { Bell } from './pauses.ts'
 import type { Generation } from './room.ts'
@@ -17,6 +17,8 @@ export interface Outgoing {
   readonly deadlineMs: number
   /** Where it is counted until it is settled. */
   readonly generation: Generation
+  /** A copy of it under a former producer id may have reached the broker. */
+  mayBeWritten: boolean
   /** Called by `settle` and `rejectAll` alone. */
   readonly resolve: (result: ProduceResult) => void
   readonly reject: (error: ClientError) => void
@@ -30,9 +32,9 @@ export function settle(outgoing: Outgoing, result: ProduceResult): void {
 
 /** Rejects all of them with one error. */
 export function rejectAll(records: readonly Outgoing[], error: ClientError): void {
-  for (const { generation, bytes, reject } of records) {
+  for (const { generation, bytes, mayBeWritten, reject } of records) {
     generation.leave(bytes)
-    reject(error)
+    reject(mayBeWritten && error.written === 'no' ? withWritten(error, 'unknown') : error)
   }
 }
 

@@ -12,7 +12,7 @@ import { randomUUID } from 'node:crypto'
 import { limits } from '../../model/limits.ts'
 import type { ProduceResult } from '../../wire/es01/produce-frame.ts'
 import { clientError, clientErrorOf, withWritten, type ClientError } from './client-error.ts'
-import { attemptCount, stepAfterAnswer, stepAfterFailure, type Delivery, type Step } from './delivery.ts'
+import { attemptCount, newDelivery, stepAfterAnswer, stepAfterFailure, type Delivery, type Step } from './delivery.ts'
 import type { LaneParts } from './lane-parts.ts'
 import { earliestDeadlineMs, lateError, OutgoingQueue, rejectAll, settle, sumBytes, type Outgoing } from './outgoing.ts'
 import { backoffMs } from './pauses.ts'
@@ -89,13 +89,7 @@ export class PartitionLane {
 
   /** Settles the records of the batch, or puts them back. */
   async #deliver(batch: readonly Outgoing[]): Promise<void> {
-    const delivery: Delivery = {
-      first: this.#next,
-      count: batch.length,
-      offsetMin: this.#nextOffset,
-      mayBeWritten: false,
-      isInDoubt: false
-    }
+    const delivery = newDelivery(this.#next, batch.length)
     const deadlineMs = earliestDeadlineMs(batch)
     for (let attempt = 1; ; attempt++) {
       const { step, failure } = await this.#attempt(delivery, batch, deadlineMs)
@@ -104,7 +98,7 @@ export class PartitionLane {
         await this.#parts.flight.pause(Math.max(0, Math.min(step.waitMs ?? this.#pauseMs(attempt), restMs)))
         if (performance.now() >= deadlineMs) return this.#giveUp(batch, delivery, failure)
       }
-      if (step.kind !== 'again') return this.#finish(batch, step, failure)
+      if (step.kind !== 'again') return this.#finish(batch, step, delivery.mayBeWritten, failure)
     }
   }
 
@@ -135,7 +129,12 @@ export class PartitionLane {
     return attempt === 1 ? 0 : backoffMs(attempt - 1, this.#parts.reconnect, Math.random())
   }
 
-  #finish(batch: readonly Outgoing[], step: Exclude<Step, { kind: 'again' }>, failure: ClientError | null): void {
+  #finish(
+    batch: readonly Outgoing[],
+    step: Exclude<Step, { kind: 'again' }>,
+    mayBeWritten: boolean,
+    failure: ClientError | null
+  ): void {
     switch (step.kind) {
       case 'done':
         return this.#settle(batch, step.results)
@@ -143,6 +142,7 @@ export class PartitionLane {
         return this.#settlePartly(batch, step.last)
       case 'renew':
         this.#renew()
+        for (const record of batch) record.mayBeWritten ||= mayBeWritten
         return this.#queue.putBack(batch)
       case 'smaller':
         this.#parts.batchSize.lower(sumBytes(batch))

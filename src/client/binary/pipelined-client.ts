@@ -73,8 +73,9 @@ export class PipelinedClient {
       throw clientError('buffer-full', 'no', message, { retryable: true })
     }
     const sentMs = performance.now()
+    const deadlineMs = sentMs + deliveryTimeoutMs
     const generation = room.enter(bytes)
-    target.add({ record, bytes, sentMs, deadlineMs: sentMs + deliveryTimeoutMs, generation, resolve, reject })
+    target.add({ record, bytes, sentMs, deadlineMs, generation, mayBeWritten: false, resolve, reject })
   }
 
   /** Resolves when there is room for a record. Where several callers wait, the next `send` may find it taken again. */

@@ -62,7 +62,7 @@ export class RoutedTopic implements LaneOwner {
     this.#partitionCount = partitionCount
     for (const record of records) {
       if (record.record.partition === undefined) this.add(record)
-      else record.reject(error)
+      else rejectAll([record], error)
     }
   }
 

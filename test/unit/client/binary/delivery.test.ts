@@ -10,7 +10,7 @@ import {
 } from '../../../../src/client/binary/delivery.ts'
 
 function batch(count: number, rest: Partial<Delivery> = {}): Delivery {
-  return { first: 1000n, count, offsetMin: 50, mayBeWritten: false, isInDoubt: false, ...rest }
+  return { first: 1000n, count, mayBeWritten: false, isInDoubt: false, tailCount: 0, ...rest }
 }
 
 const doubted = { mayBeWritten: true, isInDoubt: true }
@@ -33,19 +33,47 @@ function results(count: number, offset: number, duplicate = true) {
 }
 
 describe('a batch that was sent and not answered', () => {
-  test('is sent again: whole up to 128 records, else the last 128 of it', () => {
+  test('is sent again: whole up to 128 records, else the last of it, twice as many after each loss', () => {
     for (const [count, sent] of [
-      [1, 1],
-      [128, 128],
-      [129, 128],
-      [5000, 128]
+      [1, [1, 1]],
+      [128, [128, 128]],
+      [129, [1, 2, 4, 8, 16, 32, 64, 128, 128]],
+      [5000, [1, 2, 4, 8, 16, 32, 64, 128, 128]]
     ] as const) {
       const delivery = batch(count)
       assert.equal(attemptCount(delivery), count)
-      assert.deepEqual(stepAfterFailure(delivery, lost), { kind: 'again', waitMs: null })
-      assert.equal(attemptCount(delivery), sent)
-      assert.equal(delivery.mayBeWritten, true)
+      for (const expected of sent) {
+        assert.deepEqual(stepAfterFailure(delivery, lost), { kind: 'again', waitMs: null })
+        assert.equal(attemptCount(delivery), expected)
+        assert.equal(delivery.mayBeWritten, true)
+      }
     }
+  })
+
+  test('is not taken for written because a tail of it is known that may have been written alone', () => {
+    const delivery = batch(500, doubted)
+    for (let tail = 1; tail <= 128; tail *= 2) {
+      assert.deepEqual(stepAfterAnswer(delivery, results(tail, 5000)).kind, 'done', 'longer than any that was lost')
+      stepAfterFailure(delivery, lost)
+      assert.deepEqual(stepAfterAnswer(delivery, results(tail, 5000)), { kind: 'partly', last: results(tail, 5000) })
+    }
+  })
+
+  test('is not either after the broker waited for its first record: an earlier tail may come late', () => {
+    const delivery = batch(500, doubted)
+    stepAfterFailure(delivery, lost)
+    stepAfterFailure(delivery, fault('gap', 1000n))
+    assert.equal(attemptCount(delivery), 500)
+    stepAfterFailure(delivery, lost)
+    assert.equal(attemptCount(delivery), 2)
+    assert.deepEqual(stepAfterAnswer(delivery, results(1, 5000)).kind, 'partly')
+  })
+
+  test('is asked for again if the broker says that records are written, and not where', () => {
+    const said = clientError('refused', 'yes', 'unavailable: (written: yes)')
+    const delivery = batch(5)
+    assert.deepEqual(stepAfterFailure(delivery, said), { kind: 'again', waitMs: null })
+    assert.deepEqual(stepAfterFailure(delivery, refused('forbidden: no')), { kind: 'reject', written: 'unknown' })
   })
 
   test('was written if its last records were: its offsets count back from the last', () => {
@@ -65,7 +93,7 @@ describe('a batch that was sent and not answered', () => {
   test('came through late if it is too low then: its last records are asked for once more', () => {
     const delivery = batch(500, { mayBeWritten: true })
     assert.deepEqual(stepAfterFailure(delivery, fault('too low', 1500n)), { kind: 'again', waitMs: null })
-    assert.equal(attemptCount(delivery), 128)
+    assert.equal(attemptCount(delivery), 1)
   })
 
   test('goes under a new producer id if the broker has lost what stood before it', () => {
@@ -73,11 +101,9 @@ describe('a batch that was sent and not answered', () => {
     assert.deepEqual(stepAfterFailure(batch(5), fault('gap', 0n)), { kind: 'renew' })
   })
 
-  test('is known in its last records alone if those are new to the broker, or lie where the batch cannot', () => {
+  test('is known in its last records alone if those are new to the broker, or not in one piece', () => {
     const fresh = results(128, 0, false)
     assert.deepEqual(stepAfterAnswer(batch(500, doubted), fresh), { kind: 'partly', last: fresh })
-    const tooEarly = results(128, 100)
-    assert.deepEqual(stepAfterAnswer(batch(500, doubted), tooEarly), { kind: 'partly', last: tooEarly })
     const torn = [...results(127, 1000), ...results(1, 5000)]
     assert.deepEqual(stepAfterAnswer(batch(500, doubted), torn), { kind: 'partly', last: torn })
   })
@@ -97,7 +123,7 @@ describe('a batch that was sent and not answered', () => {
     const delivery = batch(500, doubted)
     const limited = refused('rate limited: retry in 2.0s', { retryable: true, retryAfterMs: 2000 })
     assert.deepEqual(stepAfterFailure(delivery, limited), { kind: 'again', waitMs: 2000 })
-    assert.equal(attemptCount(delivery), 128)
+    assert.equal(attemptCount(delivery), 1)
   })
 })
 
