@@ -91,6 +91,20 @@ test('responses come in the order of the requests, also behind a fetch that wait
   assert.equal((await client.next())?.correlationId, behind)
 })
 
+test('a fetch that waits is answered also where one behind it has its records already', async t => {
+  const broker = await startBroker(t)
+  await new HttpApi(broker.url).createTopic('t', 2)
+  const other = await connectKafka(t, broker.kafka)
+  await produceBatch(other, 't', 1, oneRecord)
+  const client = await connectKafka(t, broker.kafka)
+  const waiting = client.send(apis.fetch, 11, fetchBody('t', { 0: 0 }, { maxWaitMs: 60_000 }))
+  const behind = client.send(apis.fetch, 11, fetchBody('t', { 1: 0 }))
+  await waitFor('both to be taken', () => broker.server.kafka?.probe.apis.get('Fetch')?.requests === 2)
+  await produceBatch(other, 't', 0, oneRecord)
+  assert.equal((await client.next())?.correlationId, waiting)
+  assert.equal((await client.next())?.correlationId, behind)
+})
+
 test('a produce with acks 0 has no response, and one that fails closes the connection', async t => {
   const broker = await startBroker(t)
   const api = new HttpApi(broker.url)

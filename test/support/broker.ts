@@ -92,6 +92,8 @@ export interface SpawnOptions extends BrokerOptions {
 export interface SpawnedBroker {
   readonly url: string
   readonly es01: Es01Address
+  /** host:port, as Kafka clients take it. */
+  readonly kafka: string
   readonly dataDir: string
   readonly child: ChildProcess
   /** Log lines so far, parsed; text that is not JSON is under `text`. */
@@ -122,6 +124,7 @@ export async function spawnBroker(t: TestContext, options: SpawnOptions = {}): P
   return {
     url: `http://${String(ready['httpAddress'])}`,
     es01: parseAddress(String(ready['binaryAddress'])),
+    kafka: String(ready['kafkaAddresses']),
     dataDir,
     child,
     logs: log.lines,

@@ -116,6 +116,7 @@ export class KafkaConnection implements ExchangeOwner, ByteTaker, HostedConnecti
     this.requestCount++
     countsOf(this.#host.probe, exchange.api.name).requests++
     this.#exchanges.push(exchange)
+    if (this.#exchanges.length === 1) exchange.becomeFirst()
   }
 
   finished({ api, startMs }: Exchange, errors: readonly number[]): void {
@@ -127,6 +128,7 @@ export class KafkaConnection implements ExchangeOwner, ByteTaker, HostedConnecti
     }
     while (this.#exchanges[0]?.frame) this.#send(this.#exchanges.shift() as Exchange)
     this.#host.markDirty(this)
+    this.#exchanges[0]?.becomeFirst()
   }
 
   /** Adds a response to the outbox; what was reserved for it is given back with it, also when the connection is gone. */

@@ -46,6 +46,8 @@ export class Exchange implements KafkaCall {
   readonly startMs: number
   readonly #correlationId: number
   #onClosing: (() => void) | null = null
+  #isFirst = false
+  #onFirst: (() => void) | null = null
 
   /** @param who asks; the header was checked, the body decoded. */
   constructor(
@@ -98,6 +100,19 @@ export class Exchange implements KafkaCall {
 
   mute(durationMs: number): void {
     this.client.mute(durationMs)
+  }
+
+  whenFirst(callback: () => void): void {
+    if (this.#isFirst) callback()
+    else this.#onFirst = callback
+  }
+
+  /** For the connection: all requests before it are answered. */
+  becomeFirst(): void {
+    this.#isFirst = true
+    const callback = this.#onFirst
+    this.#onFirst = null
+    callback?.()
   }
 
   onClosing(callback: () => void): void {

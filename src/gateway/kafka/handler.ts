@@ -80,6 +80,11 @@ export interface KafkaCall<Request extends FieldTable = FieldTable, Response ext
   close(reason: CloseReason): void
   /** No request of this connection is taken until what this returns is called: it must not overtake this one. */
   hold(): () => void
+  /**
+   * Calls back once all requests before this one are answered, maybe at once. What reserves memory for an answer waits for
+   * that: else answers that may not leave yet could hold what the one before them needs.
+   */
+  whenFirst(callback: () => void): void
   /** No further request of this connection is taken for so long: its key is over its quota. */
   mute(durationMs: number): void
   /**

@@ -81,7 +81,9 @@ function stage(
 }
 
 test('the ready line has the addresses in effect, and a signal stops the broker with exit code 0', async () => {
-  const { parts, lines, stderr, signals, logged } = stage({ server: { binaryAddress: '127.0.0.1:41234' } })
+  const { parts, lines, stderr, signals, logged } = stage({
+    server: { binaryAddress: '127.0.0.1:41234', kafkaAddresses: ['127.0.0.1:41235'] }
+  })
   const finished = serve(parts)
   await logged('ready')
   signals.emit('SIGTERM')
@@ -92,6 +94,7 @@ test('the ready line has the addresses in effect, and a signal stops the broker 
     fields: {
       httpAddress: '127.0.0.1:9000',
       binaryAddress: '127.0.0.1:41234',
+      kafkaAddresses: ['127.0.0.1:41235'],
       dataDir: '/data',
       durability: 'synced',
       shards: 1,

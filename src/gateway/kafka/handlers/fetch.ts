@@ -2,6 +2,8 @@
  * Fetch: batches of many partitions, as they are stored, at once or when there is enough of them. Main thread; one FetchCall
  * a request. Sessions (KIP-227) are not kept: every answer has session 0, which says so.
  *
+ * Its turn comes when all requests before it on its connection are answered.
+ *
  *   round: reserve memory ─▶ read partition after partition, a few at a time ─▶ enough, an error, or time is over: answer
  *             ▲                                                        └─▶ else give the memory back and wait
  *             └──────────── one of the partitions has more, or the time is over ◀──────────────┘
@@ -57,6 +59,7 @@ class FetchCall implements PartitionOwner {
   #promisedBytes = 0
   #reservedBytes = 0
   #isOver: boolean
+  #hasBegun = false
   #isDone = false
   #throttleMs = 0
   #watches: Watch[] = []
@@ -78,7 +81,7 @@ class FetchCall implements PartitionOwner {
 
   start(): void {
     this.#call.onClosing(() => this.#endWait())
-    this.#round()
+    this.#call.whenFirst(() => this.#round())
   }
 
   accept(partition: FetchedPartition, bytes: number): boolean {
@@ -109,6 +112,7 @@ class FetchCall implements PartitionOwner {
 
   #round(): void {
     if (this.#isDone) return
+    this.#hasBegun = true
     const reserved = reservedBytesOf(this.#fetchBytes)
     if (this.#call.replies.reserve(reserved) !== 'held') {
       this.#call.replies.whenReleased(() => this.#round())
@@ -202,6 +206,7 @@ class FetchCall implements PartitionOwner {
 
   /** The time is over. Who waits for anything at all would have heard of it: then what is known is the answer. */
   #endWait(): void {
+    if (!this.#hasBegun) return this.#answer()
     if (this.#watches.length === 0 || this.#call.body.minBytes > 1) return this.#hurry()
     for (const watch of this.#watches.splice(0)) watch.cancel()
     this.#answer()

@@ -56,7 +56,9 @@ async function answersTo(
 ): Promise<ToldPartition[]> {
   const { who } = call
   const { broker } = call.services
-  const only = wanted.length === 1 ? (wanted[0] as WantedPartition).partitionIndex : null
+  const [first, ...more] = wanted.map(({ partitionIndex }) => partitionIndex)
+  // Asked about all, what cannot be a partition is not among the answers.
+  const only = more.length > 0 || first === undefined || first < 0 ? null : first
   try {
     const timestampMs = time >= 0 ? BigInt(time) : null
     const found = await broker.offsetsAt(who, topic, only, timestampMs)
