@@ -13,6 +13,9 @@ import { knownCode, mayPass, refusal, type RawRequest } from '../failures.ts'
 import { pause } from '../interrupt.ts'
 import { EventParser, type ServerEvent } from './server-events.ts'
 
+/** Characters of one event: the largest record of a broker, 32 MiB, has at most six for each byte in JSON. */
+const EVENT_LENGTH_MAX = 256 * 1024 * 1024
+
 export interface FollowParts {
   readonly stream: RawRequest
   /** One connection. Rejects, and ends, with HttpClientError. */
@@ -33,6 +36,7 @@ export async function* follow(parts: FollowParts): AsyncGenerator<readonly Serve
     try {
       for await (const piece of await parts.open(lastId)) {
         const events = parser.take(piece)
+        if (parser.heldLength > EVENT_LENGTH_MAX) throw endless(stream)
         const end = events.find(({ type }) => type === 'end')
         if (outage !== null && end === undefined) {
           outage = null
@@ -51,6 +55,11 @@ export async function* follow(parts: FollowParts): AsyncGenerator<readonly Serve
     }
     await pause(parser.retryMs ?? limits.streamRetryMs, signal)
   }
+}
+
+function endless(stream: RawRequest): HttpClientError {
+  const reason = 'an event of the stream does not end: is this a Millrace broker?'
+  return new HttpClientError(stream, 'foreign', 200, reason)
 }
 
 /** What the broker says when it ends a stream: a refusal that comes late. */

@@ -10,6 +10,9 @@ export interface ServerEvent {
   readonly data: string
 }
 
+/** No outage is waited out longer before the broker is asked again, whatever it said: beyond 2^31 a timer fires at once. */
+const RETRY_MS_MAX = 600_000
+
 export class EventParser {
   /** Of the last whole event that had one: from there a stream goes on. */
   lastId: string
@@ -19,10 +22,16 @@ export class EventParser {
   #type = ''
   #id: string | null = null
   #data: string[] = []
+  #dataLength = 0
 
   /** @param lastId of the connection before; empty: there was none. */
   constructor(lastId: string) {
     this.lastId = lastId
+  }
+
+  /** Characters that are held of the event that has not ended: whoever reads bounds them. */
+  get heldLength(): number {
+    return this.#line.length + this.#dataLength
   }
 
   /** @returns the events that end in this piece. */
@@ -37,10 +46,16 @@ export class EventParser {
     const name = colon === -1 ? line : line.slice(0, colon)
     const value = colon === -1 ? '' : line.slice(colon + 1).replace(/^ /, '')
     if (name === 'event') this.#type = value
-    else if (name === 'data') this.#data.push(value)
+    else if (name === 'data') this.#takeData(value)
     else if (name === 'id') this.#id = value
-    else if (name === 'retry' && /^\d+$/.test(value)) this.retryMs = Number(value)
+    else if (name === 'retry' && /^\d+$/.test(value)) this.retryMs = Math.min(Number(value), RETRY_MS_MAX)
     return []
+  }
+
+  #takeData(value: string): void {
+    this.#data.push(value)
+    // Lines that are empty take something too.
+    this.#dataLength += value.length + 1
   }
 
   #end(): ServerEvent[] {
@@ -50,6 +65,7 @@ export class EventParser {
     this.#type = ''
     this.#id = null
     this.#data = []
+    this.#dataLength = 0
     return isEvent ? [event] : []
   }
 }

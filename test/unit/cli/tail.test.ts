@@ -25,6 +25,32 @@ test('events are the same however the text is cut into pieces, and half a one is
   }
 })
 
+test('a pause that a broker asks for is bounded, since a timer beyond 2^31 ms fires at once', () => {
+  const parser = new EventParser('')
+  parser.take('retry: 2147483648\n\n')
+  assert.equal(parser.retryMs, 600_000)
+})
+
+test('an event that does not end is given up instead of held for ever, in one line or in many', async () => {
+  const piece = `data: ${'x'.repeat(1024 * 1024)}\n`
+  async function* endless(text: string): AsyncGenerator<string> {
+    for (let i = 0; i < 300; i++) yield await Promise.resolve(text)
+    assert.fail('more is held than any event has')
+  }
+  for (const text of [piece, piece.slice(0, -1)]) {
+    const { parts } = connections([], new AbortController().signal)
+    const stream = follow({ ...parts, open: () => Promise.resolve(endless(text)) })
+    await assert.rejects(async () => {
+      for await (const events of stream) assert.deepEqual(events, [])
+    }, /an event of the stream does not end: is this a Millrace broker\?/)
+  }
+  const parser = new EventParser('')
+  parser.take('data: a\ndata: b')
+  assert.equal(parser.heldLength, 9)
+  parser.take('\n\n')
+  assert.equal(parser.heldLength, 0)
+})
+
 /** Connections one after the other: the pieces of each; an error ends it, or is what comes instead of it. */
 function connections(script: readonly (readonly (string | Error)[] | Error)[], signal: AbortSignal) {
   const ids: string[] = []
