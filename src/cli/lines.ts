@@ -1,6 +1,6 @@
 /**
- * A stream of bytes as batches of lines, for `produce --from-file`. A line ends with LF or CRLF, the last one may end
- * with the file. Empty lines are skipped. Memory: one batch and one line.
+ * A stream of bytes as batches of lines, for `produce --from-file`. A line ends with LF, the last one may end with the
+ * file; all else is the line's, a CR too. Empty lines are skipped. Memory: one batch and one line.
  */
 import { UsageError } from './io.ts'
 
@@ -22,7 +22,6 @@ export interface BatchLimits {
 }
 
 const LF = 0x0a
-const CR = 0x0d
 
 /** @param name of the input, for errors. @throws UsageError for a line that is not UTF-8 or too long. */
 export async function* readLineBatches(
@@ -40,13 +39,12 @@ export async function* readLineBatches(
 
   const take = (line: Uint8Array) => {
     lineNumber++
-    const end = line.at(-1) === CR ? line.length - 1 : line.length
-    if (end === 0) return
-    if (end > limits.lineBytesMax)
+    if (line.length === 0) return
+    if (line.length > limits.lineBytesMax)
       throw new UsageError(`${name}, line ${lineNumber}: longer than ${limits.lineBytesMax} bytes`)
     if (lines.length === 0) firstLine = lineNumber
-    lines.push(decodeLine(decoder, line.subarray(0, end), `${name}, line ${lineNumber}`))
-    linesBytes += end
+    lines.push(decodeLine(decoder, line, `${name}, line ${lineNumber}`))
+    linesBytes += line.length
     lastLine = lineNumber
   }
   const close = (): LineBatch => {
@@ -95,7 +93,7 @@ async function* splitLines(
       rest.push(bytes.subarray(start))
       restBytes += bytes.length - start
     }
-    if (restBytes > lineBytesMax + 1) break
+    if (restBytes > lineBytesMax) break
   }
   if (restBytes > 0) yield { line: Buffer.concat(rest), inputBytes: restBytes }
 }
