@@ -6,11 +6,16 @@ import { totalmem } from 'node:os'
 import { DESCRIPTORS_DEFAULT, parseDescriptorLimit } from '../base/descriptor-limit.ts'
 import type { MachineSizes } from './auto-sizes.ts'
 
+/** Memory that this process may take by a limit below what the machine has; null: there is none. */
+export function memoryLimit(): number | null {
+  const constrained = process.constrainedMemory()
+  // 0, or more than there is: no limit is set.
+  return constrained > 0 && constrained < totalmem() ? constrained : null
+}
+
 /** @param directory exists. */
 export function measureMachine(directory: string): MachineSizes {
-  // 0, or more than there is: no limit is set for the process.
-  const constrained = process.constrainedMemory()
-  const memoryBytes = constrained > 0 ? Math.min(constrained, totalmem()) : totalmem()
+  const memoryBytes = memoryLimit() ?? totalmem()
   const { blocks, bsize } = statfsSync(directory)
   return { memoryBytes, diskBytes: blocks * bsize }
 }

@@ -121,7 +121,7 @@ export interface ClockFacts {
 export interface PortFacts {
   readonly flag: string
   readonly address: string
-  /** null: it can be taken. Else the code of the system, such as EADDRINUSE. */
+  /** null: it can be taken. Else the code of the system, such as EADDRINUSE, or in words what is wrong with the address. */
   readonly problem: string | null
 }
 

@@ -1,6 +1,7 @@
 /** Gathers what node:process and node:os know of this machine, and how the HTTP engine loads. Main thread. */
 import { availableParallelism, release, totalmem } from 'node:os'
 import { parseDescriptorLimits } from '../../../base/descriptor-limit.ts'
+import { memoryLimit } from '../../../config/machine.ts'
 import { loadUws } from '../../../gateway/http/engines/uws-loader.ts'
 import type { Settings } from '../../../config/settings.ts'
 import type { EngineFacts, HostFacts, MachineFacts } from './facts.ts'
@@ -38,12 +39,9 @@ export function gatherEngine(wanted: Settings['httpEngine']): EngineFacts {
 }
 
 export function gatherMachine(): MachineFacts {
-  const constrained = process.constrainedMemory()
-  const totalBytes = totalmem()
   return {
-    totalBytes,
-    // 0, or more than there is: no limit is set for the process.
-    limitBytes: constrained > 0 && constrained < totalBytes ? constrained : null,
+    totalBytes: totalmem(),
+    limitBytes: memoryLimit(),
     processors: availableParallelism(),
     quota: readCpuQuota(path => readOptional(path)),
     descriptors: parseDescriptorLimits(readLimits())
