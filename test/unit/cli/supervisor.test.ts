@@ -111,11 +111,11 @@ test(
     await once(listener.stdout, 'data')
     const broker = await spawnBroker(t, { env: { NOTIFY_SOCKET: socket } })
     const { host } = new URL(broker.url)
-    while (!heard.includes('READY')) await once(listener.stdout, 'data')
+    while (!/READY.*\n/.test(heard)) await once(listener.stdout, 'data')
     const ready = `READY=1 STATUS=serving ${host} and ${broker.es01.host}:${broker.es01.port} and ${broker.kafka}`
     assert.equal(heard, `listening\n${ready}\n`)
     assert.deepEqual(await broker.kill('SIGTERM'), { code: 0, signal: null })
-    while (!heard.includes('STOPPING')) await once(listener.stdout, 'data')
+    while (!/STOPPING.*\n/.test(heard)) await once(listener.stdout, 'data')
     assert.equal(heard, `listening\n${ready}\nSTOPPING=1 STATUS=stopping\n`)
     assert.deepEqual(
       broker.logs.filter(line => line['level'] === 'warn'),
