@@ -112,6 +112,10 @@ async function report(error: unknown, isJson: boolean, io: CliIo): Promise<ExitC
     return exitCodes.usage
   }
   if (!(error instanceof HttpClientError)) throw error
+  return await reportRequest(inPlainWords(error), isJson, io)
+}
+
+async function reportRequest(error: HttpClientError, isJson: boolean, io: CliIo): Promise<ExitCode> {
   const isReached = error.kind === 'refused' || error.kind === 'foreign'
   const exitCode = isReached ? exitCodes.refused : exitCodes.unreachable
   await print(io.stderr, isJson ? failureJson(error, exitCode) : `millrace: ${explainFailure(error)}\n`)
@@ -122,6 +126,17 @@ async function report(error: unknown, isJson: boolean, io: CliIo): Promise<ExitC
 function failureJson(error: HttpClientError, exitCode: ExitCode): string {
   const { reason, method, url, status, code, written } = error
   return `${JSON.stringify({ error: reason, method, url, status, code, written, exit_code: exitCode })}\n`
+}
+
+/** Some reasons of the HTTP client are about its own insides. */
+function inPlainWords(error: HttpClientError): HttpClientError {
+  const { host } = new URL(error.url)
+  if (/does not match the HTTP|HPE_/.test(error.reason)) {
+    return error.withReason(`what listens at ${host} does not speak HTTP; a broker's binary listener is no --broker`)
+  }
+  return error.reason === 'bad port'
+    ? error.withReason(`the port of ${host} is one that HTTP clients never use`)
+    : error
 }
 
 /** What a missing answer leaves open, and the most likely cause of a connection that a broker closed. */

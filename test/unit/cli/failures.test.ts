@@ -1,5 +1,6 @@
 /** What a person and a program are told of failures, and which broker and key a command takes. */
 import assert from 'node:assert/strict'
+import { createServer } from 'node:net'
 import { test } from 'node:test'
 import { freePort, inputFile, run, startFakeBroker } from './terminal.ts'
 
@@ -78,4 +79,24 @@ test('a key comes from --auth-file, else --auth, else MILLRACE_KEY, else ES_AUTH
   const empty = { MILLRACE_BROKER: '', ES_BROKER: broker.url }
   assert.equal((await run(['topic', 'list'], { env: empty })).code, 0)
   assert.equal((await run(['topic', 'list', '--broker', ''], { env: empty })).code, 0)
+})
+
+test('a listener that speaks no HTTP is told as that, in one line, to people and to programs', async t => {
+  const server = createServer(socket => socket.end('ES01\0'))
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  t.after(() => server.close())
+  const address = server.address()
+  assert.ok(address !== null && typeof address === 'object')
+  const host = `127.0.0.1:${address.port}`
+  const reason = `what listens at ${host} does not speak HTTP; a broker's binary listener is no --broker`
+  const told = await run(['topic', 'list', '--broker', host])
+  assert.deepEqual(told, {
+    code: 3,
+    stdout: '',
+    stderr: `millrace: GET http://${host}/topics got no answer: ${reason}\n`
+  })
+  const json = await run(['topic', 'list', '--json', '--broker', host])
+  assert.equal((JSON.parse(json.stderr) as { error: string }).error, reason)
+  const closed = await run(['topic', 'list', '--broker', '127.0.0.1:1'])
+  assert.match(closed.stderr, /the port of 127\.0\.0\.1:1 is one that HTTP clients never use\n$/)
 })
