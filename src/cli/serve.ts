@@ -6,6 +6,7 @@
  * stops the broker: whoever closes the window of a trial means to end it.
  * A supervisor hears when everything is served, and that it stops.
  */
+import { formatBytes } from '../base/amounts.ts'
 import type { Logger } from '../base/logger.ts'
 import type { Settings } from '../config/settings.ts'
 import { formatBanner } from './banner.ts'
@@ -164,7 +165,7 @@ async function stopInTime(parts: ServeParts, server: RunningServer, timeoutMs: n
   try {
     const outcome = await Promise.race([server.stop(), timeout])
     if (outcome !== 'late') {
-      parts.logger.info(outcome, 'stopped')
+      logStopped(parts, outcome)
       return exitCodes.ok
     }
     parts.logger.error({ timeoutMs }, 'not stopped within --shutdown-timeout: ending anyway')
@@ -175,6 +176,14 @@ async function stopInTime(parts: ServeParts, server: RunningServer, timeoutMs: n
   } finally {
     clearTimeout(timer)
   }
+}
+
+/** All counters for machines; a person at a terminal gets one line, and the rest with --log-level debug. */
+function logStopped({ logger, stderr }: ServeParts, counters: Readonly<Record<string, number>>): void {
+  if (stderr.isTTY !== true) return logger.info(counters, 'stopped')
+  const { records = 0, syncs = 0, journalBytes = 0 } = counters
+  logger.debug(counters, 'counters')
+  logger.info({}, `stopped: ${records} record(s) written, ${syncs} sync(s), ${formatBytes(journalBytes)} of journal`)
 }
 
 /** One line for the user. What is not one of the expected errors is a bug: its stack goes to the log as well. */

@@ -341,6 +341,22 @@ test('the banner says https and until when the certificate holds, and the next c
   assert.match(stderr.text, /--broker https:\/\/127\.0\.0\.1:9000 --tls-ca \/etc\/m\.crt\n/)
 })
 
+test('at a terminal the end is one line with what matters, and the counters are there for who debugs', async () => {
+  const counters = { records: 7, syncs: 3, journalBytes: 4096, loopTurns: 99 }
+  const { parts, lines, signals, logged } = stage({
+    isTerminal: true,
+    server: { stop: () => Promise.resolve(counters) }
+  })
+  const finished = serve(parts)
+  await logged('ready')
+  signals.emit('SIGINT')
+  await finished
+  assert.deepEqual(lines.slice(-2), [
+    { level: 'debug', fields: counters, message: 'counters' },
+    { level: 'info', fields: {}, message: 'stopped: 7 record(s) written, 3 sync(s), 4.0 KiB of journal' }
+  ])
+})
+
 test('a SIGHUP because the terminal was closed stops the broker', async () => {
   const { parts, lines, signals, logged, terminal } = stage({ isTerminal: true })
   const finished = serve(parts)
@@ -348,5 +364,5 @@ test('a SIGHUP because the terminal was closed stops the broker', async () => {
   terminal.isLost = true
   signals.emit('SIGHUP')
   assert.equal(await finished, 0)
-  assert.equal(lines.at(-1)?.message, 'stopped')
+  assert.match(lines.at(-1)?.message ?? '', /^stopped/)
 })
