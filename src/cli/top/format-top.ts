@@ -40,23 +40,26 @@ function listLines(heads: readonly string[], rows: readonly (readonly string[])[
   return [{ text: '' }, { text: head, colour: 'bold' }, ...lines.map(text => ({ text }))]
 }
 
-/** The whole screen, its first line excepted. */
-export function screenOf(reading: Reading): ScreenLine[] {
+function syncText({ syncP99Ms, syncs, groupRecords }: Reading): string {
+  return `p99 ${ms(syncP99Ms)}, ${count(syncs)} syncs/s, ${count(groupRecords)} records each`
+}
+
+/** The whole screen, its first line excepted. @param isFirst there is no interval yet that rates could be of. */
+export function screenOf(reading: Reading, isFirst: boolean): ScreenLine[] {
+  const rates = (text: string): string => (isFirst ? 'reading…' : text)
   const { recordsIn, bytesIn, recordsOut, bytesOut, budgets, connections } = reading
   const held = budgets.map(({ budget, usedBytes, bytes }) => `${budget} ${size(usedBytes)} of ${size(bytes)}`)
   const open = connections.map(({ protocol, count: open }) => `${protocol} ${open}`)
   return [
     ...reading.troubles.map((text): ScreenLine => ({ text: `trouble      ${text}`, colour: 'red' })),
-    { text: `in           ${count(recordsIn)} records/s, ${size(bytesIn)}/s` },
-    { text: `out          ${count(recordsOut)} records/s, ${size(bytesOut)}/s` },
+    { text: `in           ${rates(`${count(recordsIn)} records/s, ${size(bytesIn)}/s`)}` },
+    { text: `out          ${rates(`${count(recordsOut)} records/s, ${size(bytesOut)}/s`)}` },
     {
       text: `lag          ${count(reading.lagRecords)} records`,
       ...((reading.lagRecords ?? 0) > 0 ? { colour: 'yellow' as const } : {})
     },
     {
-      text:
-        `sync         p99 ${ms(reading.syncP99Ms)}, ${count(reading.syncs)} syncs/s, ` +
-        `${count(reading.groupRecords)} records each`
+      text: `sync         ${rates(syncText(reading))}`
     },
     { text: `memory       ${[`resident ${size(reading.residentBytes)}`, ...held].join(', ')}` },
     { text: `connections  ${[...open, `streams ${count(reading.streams)}`].join(', ')}` },

@@ -74,20 +74,23 @@ export function readingOf(before: Scrape | null, after: Scrape): Reading {
   }
   const seconds = before === null ? 0 : (after.atMs - before.atMs) / 1_000
   const rate = (name: string): number | null => perSecond(totalOf(grown(name)), seconds)
+  // Who sees the process sees all: a series that is not there has nothing to count yet. Of other keys that is not known.
+  const none = page.samples('millrace_process_resident_memory_bytes').length > 0 ? 0 : null
+  const topicRate = (name: string): number | null => rate(name) ?? (before === null ? null : none)
   const groupCount = totalOf(grown('millrace_group_records_count'))
   const groupSum = totalOf(grown('millrace_group_records_sum'))
   const lags = page.sumBy('es_group_lag', 'group')
   return {
-    recordsIn: rate('es_topic_records_produced_total'),
-    bytesIn: rate('es_topic_bytes_produced_total'),
-    recordsOut: rate('es_topic_records_consumed_total'),
-    bytesOut: rate('es_topic_bytes_consumed_total'),
+    recordsIn: topicRate('es_topic_records_produced_total'),
+    bytesIn: topicRate('es_topic_bytes_produced_total'),
+    recordsOut: topicRate('es_topic_records_consumed_total'),
+    bytesOut: topicRate('es_topic_bytes_consumed_total'),
     topics: busiest(
       grown('es_topic_records_produced_total') ?? [],
       grown('es_topic_records_consumed_total') ?? [],
       seconds
     ),
-    lagRecords: page.sum('es_group_lag'),
+    lagRecords: page.sum('es_group_lag') ?? none,
     groups: [...lags]
       .map(([group, lagRecords]) => ({ group, lagRecords }))
       .sort((a, b) => b.lagRecords - a.lagRecords)

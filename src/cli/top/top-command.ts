@@ -23,7 +23,7 @@ import { broken, mayPass, refusal } from '../failures.ts'
 import { showText } from '../format.ts'
 import { listenForInterrupt, pause, whenAborted } from '../interrupt.ts'
 import { print, UsageError, type CliIo } from '../io.ts'
-import { jsonOf, lineOf, screenOf } from './format-top.ts'
+import { jsonOf, lineOf, screenOf, type ScreenLine } from './format-top.ts'
 import { readPage } from './metrics-page.ts'
 import { readingOf, seriesRead, type Reading, type Scrape } from './reading.ts'
 import { Screen } from './screen.ts'
@@ -191,17 +191,17 @@ function lineDisplay(isJson: boolean, io: CliIo): Display {
 function screenDisplay(broker: string, options: OptionTexts, io: CliIo): Display {
   const screen = new Screen(io.stdout, paintFor(io))
   const head = `millrace top  ${broker}  every ${String(options['interval'])}`
-  let last: Reading | null = null
+  let last: readonly ScreenLine[] = []
   return {
     open: () => screen.open(),
     close: () => screen.close(),
-    async show(reading) {
-      last = reading
-      await screen.draw([{ text: head, colour: 'bold' }, ...screenOf(reading)])
+    async show(reading, intervalMs) {
+      last = screenOf(reading, intervalMs === null)
+      await screen.draw([{ text: head, colour: 'bold' }, ...last])
     },
     async tellOutage(reason) {
       const trouble = { text: `no reading: ${showText(reason)}`, colour: 'red' } as const
-      await screen.draw([{ text: head, colour: 'bold' }, trouble, ...(last === null ? [] : screenOf(last))])
+      await screen.draw([{ text: head, colour: 'bold' }, trouble, ...last])
     }
   }
 }

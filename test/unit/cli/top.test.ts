@@ -82,6 +82,19 @@ test('what a key may not see, and rates of a first page, are not known instead o
   assert.match(line, /^records_in=- bytes_in=- .*lag=- syncs=- sync_p99_ms=- .*shards_ready=- queue=- /)
 })
 
+test('who sees all sees 0 where nothing was written and no group lags, and that the first interval is still to come', () => {
+  const page = 'millrace_process_resident_memory_bytes 4096\n'
+  const reading = readingOf(scrape(0, page), scrape(1_000, page))
+  assert.deepEqual([reading.recordsIn, reading.bytesOut, reading.lagRecords], [0, 0, 0])
+  assert.match(lineOf(reading), /^records_in=0 bytes_in=0 records_out=0 bytes_out=0 lag=0 /)
+  const first = screenOf(readingOf(null, scrape(0, page)), true).map(({ text }) => text)
+  assert.deepEqual(
+    first.filter(text => text.includes('reading…')).map(text => text.split(' ', 1)[0]),
+    ['in', 'out', 'sync']
+  )
+  assert.ok(!screenOf(reading, false).some(({ text }) => text.includes('reading…')))
+})
+
 test('a quantile lies where Prometheus has it, and behind the last bound at that', () => {
   const buckets = new Map([
     ['0.1', 0],
@@ -121,7 +134,7 @@ test('every series that top reads is one that the broker has', () => {
 
 test('a screen says what is wrong in red', () => {
   const reading = { ...readingOf(null, scrape(0, pageOf(1, [1, 1]))), troubles: ['settling fails'] }
-  const red = screenOf(reading).filter(({ colour }) => colour === 'red')
+  const red = screenOf(reading, false).filter(({ colour }) => colour === 'red')
   assert.deepEqual(
     red.map(({ text }) => text.split(/ +/).slice(0, 3)),
     [
