@@ -43,7 +43,7 @@ function addRegister(schema: Command, io: CliIo): void {
     .command('register')
     .description('add a version to a subject; it must suit the ones before')
     .option('--subject <subject>', 'whose schema it is, such as orders-value for the values of orders (required)')
-    .addOption(optionWithDefault('--type <type>', `language of the schema: ${schemaTypes.join(', ')}`, schemaTypes[0]))
+    .addOption(optionWithDefault('--type <type>', 'language of the schema', schemaTypes[0]).choices(schemaTypes))
     .option('--schema <file or JSON>', 'a file, or the schema itself where it begins with { or [ (required)')
   addExamples(addClientOptions(command), [
     'millrace schema register --subject orders-value --schema order.json',

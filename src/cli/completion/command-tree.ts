@@ -3,6 +3,7 @@
  * has, and no list is kept by hand. Pure.
  */
 import type { Command, Option } from 'commander'
+import { cleanupPolicies } from '../../model/topic.ts'
 
 /** What follows a flag. */
 export type FlagValue = 'none' | 'file' | 'text' | { readonly choices: readonly string[] }
@@ -24,15 +25,27 @@ export interface CommandNode {
   readonly commands: readonly CommandNode[]
 }
 
+/** Words that the value of a flag may be beside others, by the name that its value has in --help. */
+const knownWords: Readonly<Record<string, readonly string[]>> = {
+  place: ['earliest', 'latest'],
+  policy: cleanupPolicies
+}
+
 /** The tree under a command. */
 export function commandTree(command: Command, path: readonly string[] = []): CommandNode {
   const help = command.createHelp()
+  const children = help.visibleCommands(command)
+  const names = children.map(child => child.name())
   return {
     path,
     description: command.description(),
     flags: help.visibleOptions(command).map(flagOf),
     words: command.registeredArguments.flatMap(({ argChoices }) => argChoices ?? []),
-    commands: help.visibleCommands(command).map(child => commandTree(child, [...path, child.name()]))
+    commands: children.map(child => {
+      const node = commandTree(child, [...path, child.name()])
+      // `help` takes the name of a command beside it.
+      return child.name() === 'help' ? { ...node, words: names.filter(name => name !== 'help') } : node
+    })
   }
 }
 
@@ -53,5 +66,7 @@ function valueOf(option: Option): FlagValue {
   // Settings have their words in the flag, since what they may be is judged together with the other sources.
   const words = /<(\w+(?:\|\w+)+)>/.exec(option.flags)?.[1]
   if (words !== undefined) return { choices: words.split('|') }
+  const known = knownWords[/<([\w-]+)>/.exec(option.flags)?.[1] ?? '']
+  if (known !== undefined) return { choices: known }
   return /[<[](file|path)/.test(option.flags) ? 'file' : 'text'
 }

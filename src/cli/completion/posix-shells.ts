@@ -82,6 +82,15 @@ ${caseLines(flags)}  esac
   esac
 }
 complete -F _millrace millrace
+# npx millrace, unless npx is completed by something else.
+_millrace_npx() {
+  COMPREPLY=()
+  [ "\${COMP_WORDS[1]:-}" = millrace ] && [ "$COMP_CWORD" -gt 1 ] || return 0
+  local -a COMP_WORDS=("\${COMP_WORDS[@]:1}")
+  local COMP_CWORD=$((COMP_CWORD - 1))
+  _millrace
+}
+complete -p npx >/dev/null 2>&1 || complete -o default -F _millrace_npx npx
 `
 }
 

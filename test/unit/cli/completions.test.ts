@@ -75,6 +75,15 @@ test('bash passes over values of flags, and completes those that are known', asy
     ['millrace key create --data-dir ', []],
     ['millrace tail --topic orders ', []],
     ['millrace completions z', ['zsh']],
+    ['millrace help con', ['config', 'consume']],
+    ['millrace help topic', ['topic']],
+    ['millrace topic help del', ['delete-records', 'delete']],
+    ['millrace schema register --type ', ['json_schema', 'avro', 'protobuf']],
+    ['millrace topic create --cleanup-policy compact,', ['compact,delete']],
+    ['millrace group reset --to ', ['earliest', 'latest']],
+    ['millrace tail --from e', ['earliest']],
+    ['millrace consume --offset l', ['latest']],
+    ['millrace commit --offset ', []],
     ['millrace nothing ', tree.commands.map(({ path }) => path.at(-1) ?? '')]
   ]
   const answers = inBash(
@@ -82,6 +91,31 @@ test('bash passes over values of flags, and completes those that are known', asy
     cases.map(([line]) => line.split(' '))
   )
   for (const [i, [line, expected]] of cases.entries()) assert.deepEqual(answers[i], expected, line)
+})
+
+test('bash completes npx millrace too, and leaves npx to others who complete it', async t => {
+  const script = await scriptOf(t, 'bash')
+  const ask = (words: string, index: number): string =>
+    `COMP_WORDS=(${words}); COMP_CWORD=${index}; COMPREPLY=(); _millrace_npx; echo "\${COMPREPLY[*]}"`
+  const inNewBash = (...lines: readonly string[]): string => {
+    const input = ['set -u', ...lines].join('\n')
+    const { status, stdout, stderr } = spawnSync('bash', ['--noprofile', '--norc'], { input, encoding: 'utf8' })
+    assert.deepEqual([status, stderr], [0, ''])
+    return stdout
+  }
+  const source = `source '${script}'`
+  assert.equal(
+    inNewBash(
+      source,
+      'complete -p npx',
+      ask('npx millrace consume --enc', 3),
+      ask('npx millrace topic cr', 3),
+      ask('npx other topic cr', 3),
+      ask('npx mill', 1)
+    ),
+    'complete -o default -F _millrace_npx npx\n--encoding\ncreate\n\n\n'
+  )
+  assert.equal(inNewBash('complete -W x npx', source, 'complete -p npx'), "complete -W 'x' npx\n")
 })
 
 /** Whether this machine has the shell. */
