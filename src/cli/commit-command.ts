@@ -11,6 +11,7 @@ import {
   u64,
   wholeOf
 } from './common-options.ts'
+import { plannedResets } from './group-reset.ts'
 import { print, type CliIo } from './io.ts'
 
 /** Adds both commands to the program. */
@@ -48,11 +49,23 @@ function addResetOffsets(program: Command, io: CliIo): void {
     .command('reset-offsets')
     .description('move every consumer group on a topic back to its first offset')
     .option('--topic <topic>', 'the topic (required)')
+    .option('--dry-run', 'change nothing, and show what would change')
     .addHelpText('after', "\nOne group alone, or another place: 'millrace group reset'.")
-  addExamples(addClientOptions(command), ['millrace reset-offsets --topic orders'])
+  addExamples(addClientOptions(command), [
+    'millrace reset-offsets --topic orders --dry-run',
+    'millrace reset-offsets --topic orders'
+  ])
   command.action(async (_, command: Command) => {
     const options = optionsOf(command)
-    const { body, text } = await resetOffsets(openClient(options, io), requiredText(options, 'topic', '--topic'))
+    const client = openClient(options, io)
+    const topic = requiredText(options, 'topic', '--topic')
+    if (options['dryRun'] === true) {
+      const { json, lines } = await plannedResets(client, topic)
+      const text = (options['json'] === true ? json : lines).map(line => `${line}\n`).join('')
+      if (text !== '') await print(io.stdout, text)
+      return
+    }
+    const { body, text } = await resetOffsets(client, topic)
     const words = `reset ${body.entries_reset} entries across ${body.groups_affected} group(s)`
     await print(io.stdout, `${options['json'] === true ? text : words}\n`)
   })

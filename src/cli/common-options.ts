@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs'
 import { Option, type Command } from 'commander'
 import { HttpClient, type Whole } from '../client/http/http-client.ts'
 import type { ClientTls } from '../client/tls.ts'
-import { parseBytes } from '../config/parse.ts'
+import { parseBytes, parseDuration } from '../config/parse.ts'
 import { addCredentialOptions, readSecret } from './credentials.ts'
 import { UsageError, type CliIo } from './io.ts'
 
@@ -190,6 +190,20 @@ export function sizeOf(value: unknown, flag: string, range: WholeRange): Whole |
   const reading = parseBytes(text)
   if (!reading.ok) throw new UsageError(`${flag} '${text}' ${reading.problem}`)
   return wholeOf(String(reading.value), flag, range)
+}
+
+/** Milliseconds, or a duration with units such as 7d. @throws UsageError */
+export function durationOf(value: unknown, flag: string, range: WholeRange): Whole | null {
+  const text = textOf(value)
+  if (text === null || /^-?\d+$/.test(text)) return wholeOf(value, flag, range)
+  const reading = parseDuration(text)
+  if (!reading.ok) throw new UsageError(`${flag} '${text}' ${reading.problem}`)
+  return wholeOf(String(reading.value), flag, range)
+}
+
+/** A limit that may be lifted: `never` and `unlimited` are the -1 of the API. */
+export function orUnlimited(value: unknown): unknown {
+  return value === 'never' || value === 'unlimited' ? '-1' : value
 }
 
 /** A time as the API takes it, before 1970 too. */

@@ -54,10 +54,11 @@ export function showTime(timestampMs: Whole): string {
   return Number.isNaN(date.getTime()) ? `${timestampMs}ms` : date.toISOString()
 }
 
-const neverFields = new Set(['retention_ms', 'retention_bytes'])
+/** null in them is no limit. */
+const limitFields = new Set(['retention_ms', 'retention_bytes'])
 
 function formatConfigValue(name: string, value: Whole | string | boolean | null): string {
-  return `${name}=${value === null && neverFields.has(name) ? 'never' : String(value)}`
+  return `${name}=${value === null && limitFields.has(name) ? 'unlimited' : String(value)}`
 }
 
 /** The configuration of a topic, a field per line. */

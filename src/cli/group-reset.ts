@@ -3,7 +3,7 @@
  * Members that run do not hear of it and go on from where they are: the API allows it, and a person is warned.
  */
 import type { Command } from 'commander'
-import { commitOffset, describeGroup, groupOffsets, resetGroup } from '../client/http/group-calls.ts'
+import { commitOffset, describeGroup, groupOffsets, listGroups, resetGroup } from '../client/http/group-calls.ts'
 import {
   HttpClientError,
   writeExact,
@@ -12,6 +12,7 @@ import {
   type Whole
 } from '../client/http/http-client.ts'
 import { requiredText, smallWholeOf, u32, type OptionTexts } from './common-options.ts'
+import { showText } from './format.ts'
 import { formatOffsets } from './format-group.ts'
 import { UsageError } from './io.ts'
 import { placeOf, placeWords, type Place } from './place.ts'
@@ -83,6 +84,27 @@ export async function resetOffsetsOf(client: HttpClient, name: string, options: 
   return { json: [text], lines: formatOffsets(body), ...warning }
 }
 
+/** What `reset-offsets` of a topic would change: in every group of the key that has committed there. */
+export async function plannedResets(client: HttpClient, topic: string): Promise<Printed> {
+  const begins = new Map(
+    (await client.topicOffsets(topic, null)).body.partitions.map(({ partition, earliest }) => [partition, earliest])
+  )
+  const changes: (Change & { readonly group: string })[] = []
+  for (const { group } of (await listGroups(client)).body.groups) {
+    const committed = Object.entries((await groupOffsets(client, group)).body.offsets[topic] ?? {})
+    for (const [number, before] of committed) {
+      const partition = Number(number)
+      changes.push({ group, partition, before, after: begins.get(partition) ?? 0 })
+    }
+  }
+  const columns = [{ head: 'GROUP' }, ...changeColumns]
+  const rows = changes.map(change => [showText(change.group), ...cellsOf(change)])
+  return {
+    json: changes.map(({ group, ...change }) => writeExact({ group, topic, ...change })),
+    lines: [...(rows.length === 0 ? ['(no offsets)'] : formatTable(columns, rows)), NOTHING_CHANGED]
+  }
+}
+
 /** A group that there is not yet has none. */
 async function membersOf(client: HttpClient, name: string): Promise<number> {
   try {
@@ -120,16 +142,15 @@ function targetOf({ partition, earliest, latest, offset }: OffsetsAnswer, place:
   )
 }
 
+const NOTHING_CHANGED = '(dry run: nothing was changed)'
+const changeColumns = ['PARTITION', 'BEFORE', 'AFTER', 'CHANGE'].map(head => ({ head, isNumber: true }))
+
+function cellsOf({ partition, before, after }: Change): string[] {
+  const step = BigInt(after) - BigInt(before ?? 0)
+  const change = before === null ? 'new' : `${step > 0n ? '+' : ''}${step}`
+  return [String(partition), String(before ?? '-'), String(after), change]
+}
+
 function linesOf(changes: readonly Change[]): string[] {
-  const columns = ['PARTITION', 'BEFORE', 'AFTER', 'CHANGE'].map(head => ({ head, isNumber: true }))
-  const rows = changes.map(({ partition, before, after }) => {
-    const step = BigInt(after) - BigInt(before ?? 0)
-    return [
-      String(partition),
-      String(before ?? '-'),
-      String(after),
-      before === null ? 'new' : `${step > 0n ? '+' : ''}${step}`
-    ]
-  })
-  return [...formatTable(columns, rows), '(dry run: nothing was changed)']
+  return [...formatTable(changeColumns, changes.map(cellsOf)), NOTHING_CHANGED]
 }

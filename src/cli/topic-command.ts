@@ -5,7 +5,9 @@ import {
   addClientOptions,
   addExamples,
   addName,
+  durationOf,
   openClient,
+  orUnlimited,
   optionWithDefault,
   optionsOf,
   requiredName,
@@ -70,11 +72,17 @@ function addCreate(topic: Command, io: CliIo): void {
 /** The fields of a topic's configuration, one option each. */
 function addConfigOptions(command: Command): Command {
   return command
-    .option('--retention-ms <ms>', 'how long records are kept; -1: for ever, as in a new topic')
-    .option('--retention-bytes <bytes>', 'how much of a partition is kept; -1: all, as in a new topic')
+    .option(
+      '--retention-ms <ms>',
+      'how long records are kept, in ms or as 7d; -1 or never: for ever, as in a new topic'
+    )
+    .option(
+      '--retention-bytes <bytes>',
+      'how much of a partition is kept, such as 10GiB; -1 or never: all, as in a new topic'
+    )
     .option('--cleanup-policy <policy>', 'delete, compact or compact,delete')
     .option('--segment-bytes <bytes>', 'size at which a segment ends')
-    .option('--tombstone-retention-ms <ms>', 'how long compaction keeps a tombstone')
+    .option('--tombstone-retention-ms <ms>', 'how long compaction keeps a tombstone, in ms or as 1d')
     .option('--validate-schema <true|false>', "whether records must match the latest schema of '<topic>-value'")
 }
 
@@ -85,7 +93,7 @@ function addAlter(topic: Command, io: CliIo): void {
     'the topic (required)'
   )
   addExamples(addClientOptions(addConfigOptions(command)), [
-    'millrace topic alter --name orders --retention-ms 86400000',
+    'millrace topic alter --name orders --retention-ms 7d',
     'millrace topic alter --name orders --retention-ms -1 --segment-bytes 16MiB'
   ])
   command.action(async (_name, _, command: Command) => {
@@ -118,11 +126,11 @@ async function printConfig(answer: Answer<TopicConfigFields>, options: OptionTex
 
 function configOf(options: OptionTexts): TopicConfigFields {
   const fields: Readonly<Record<string, Whole | string | boolean | null>> = {
-    retention_ms: wholeOf(options['retentionMs'], '--retention-ms', u64OrNever),
-    retention_bytes: sizeOf(options['retentionBytes'], '--retention-bytes', u64OrNever),
+    retention_ms: durationOf(orUnlimited(options['retentionMs']), '--retention-ms', u64OrNever),
+    retention_bytes: sizeOf(orUnlimited(options['retentionBytes']), '--retention-bytes', u64OrNever),
     cleanup_policy: textOf(options['cleanupPolicy']),
     segment_bytes: sizeOf(options['segmentBytes'], '--segment-bytes', u64),
-    tombstone_retention_ms: wholeOf(options['tombstoneRetentionMs'], '--tombstone-retention-ms', u64),
+    tombstone_retention_ms: durationOf(options['tombstoneRetentionMs'], '--tombstone-retention-ms', u64),
     validate_schema: switchOf(options['validateSchema'], '--validate-schema')
   }
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null))

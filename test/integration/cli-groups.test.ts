@@ -43,11 +43,11 @@ test('consumer groups on the command line', async t => {
       'offset=2 value=c',
       '-- next_offset=3 high_watermark=3 (2 record(s))'
     )
-    await prints(
-      `${consume} --group new --max 1`,
-      'offset=0 value=a',
-      '-- next_offset=1 high_watermark=3 (1 record(s))'
-    )
+    assert.deepEqual(await run(`${consume} --group new --max 1`), {
+      code: 0,
+      stdout: 'offset=0 value=a\n-- next_offset=1 high_watermark=3 (1 record(s))\n',
+      stderr: "millrace: group 'new' has nothing committed in partition 0, and begins at offset 0\n"
+    })
     await fails(`${consume} --group g --offset 1`, 2, /--group.* cannot be used with .*--offset/)
     const values = Array.from({ length: 1500 }, (_, i) => ({ value: `${i}`, partition: 1 }))
     await api.produce('orders', values)
@@ -162,6 +162,17 @@ test('consumer groups on the command line', async t => {
     await run('group leave --name g --member-id m')
   })
   await t.test('are reset, together or alone, and deleted', async () => {
+    const planned = await run('reset-offsets --topic orders --dry-run')
+    assert.match(
+      planned.stdout,
+      /^GROUP +PARTITION +BEFORE +AFTER +CHANGE\n(g +[01] +\d+ +0 +-?\d+\n){2}\(dry run: nothing was changed\)\n$/
+    )
+    assert.equal((await run('reset-offsets --topic orders --dry-run')).stdout, planned.stdout)
+    const rows = (await run('reset-offsets --topic orders --dry-run --json')).stdout.trim().split('\n')
+    assert.deepEqual(
+      rows.map(row => Object.keys(JSON.parse(row) as object).join()),
+      Array.from({ length: 2 }, () => 'group,topic,partition,before,after')
+    )
     await prints('reset-offsets --topic orders', 'reset 2 entries across 1 group(s)')
     await prints('reset-offsets --topic orders --json', '{"groups_affected":1,"entries_reset":2}')
     await prints(

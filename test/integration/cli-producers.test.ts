@@ -60,7 +60,7 @@ test('the configuration of a topic is changed and shown on the command line', as
   await api.createTopic('orders', 1)
   const run = (command: string) => runMillrace(command.split(' '), { env: { MILLRACE_BROKER: broker.url } })
   const config = (retention: string, segmentBytes: number) =>
-    `retention_ms=${retention}\nretention_bytes=never\ncleanup_policy=delete\nsegment_bytes=${segmentBytes}\n` +
+    `retention_ms=${retention}\nretention_bytes=unlimited\ncleanup_policy=delete\nsegment_bytes=${segmentBytes}\n` +
     'tombstone_retention_ms=86400000\n'
   const altered = await run('topic alter --name orders --retention-ms 18446744073709551615 --segment-bytes 1MiB')
   assert.deepEqual(altered, { code: 0, stdout: config('18446744073709551615', 1_048_576), stderr: '' })
@@ -68,7 +68,7 @@ test('the configuration of a topic is changed and shown on the command line', as
   const { stdout: json } = await run('topic show-config --name orders --json')
   assert.equal(json, `${(await api.get('/topics/orders/config')).text}\n`)
   const cleared = await run('topic alter --name orders --retention-ms -1')
-  assert.equal(cleared.stdout, config('never', 1_048_576))
+  assert.equal(cleared.stdout, config('unlimited', 1_048_576))
   const refused = await run('topic alter --name orders --segment-bytes 1')
   assert.equal(refused.code, 1)
   assert.match(refused.stderr, /PUT .*\/topics\/orders\/config answered 400: /)

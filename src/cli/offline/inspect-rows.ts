@@ -8,7 +8,7 @@ import { RUN_ROLLS, entryKinds, type DirectoryEntry } from '../../log/group-form
 import type { Topic } from '../../model/topic.ts'
 import { LOG_APPEND_TIME_BIT } from '../../wire/batch/layout.ts'
 import { batchStatus, type BatchStatus, type RecordCursor } from '../../wire/batch/view.ts'
-import { showText, showTime } from '../format.ts'
+import { formatConfig, showText, showTime } from '../format.ts'
 import type { LostGroups, TornGroup } from './group-walk.ts'
 import type { BatchWhere, PlacedBatch, PlacedStep } from './inspect-walk.ts'
 import { showPartition, type PartitionName, type PartitionNames } from './partition-names.ts'
@@ -187,9 +187,7 @@ export function unreadableRow({ view, where, position }: PlacedBatch, status: Ba
 
 /** A topic of the store. */
 export function topicRow({ id, name, firstHandle, partitionCount, partitioner, config }: Topic): Row {
-  const settings = Object.entries(config).map(
-    ([field, value]) => `${field}=${value === null ? 'never' : String(value)}`
-  )
+  const settings = formatConfig({ ...config })
   const json = { id, name, partitions: partitionCount, first_handle: firstHandle, partitioner, deleted: false }
   // Numbers beyond 2^53 are exact as text; JSON.stringify takes no bigint.
   const exact = Object.entries(config).map(([field, value]) => [

@@ -145,7 +145,7 @@ test('topic alter sends what was given and prints the configuration as it is the
   const { code, stdout } = await run([...words, broker.url])
   assert.deepEqual(
     [code, stdout],
-    [0, 'retention_ms=never\nretention_bytes=1024\ncleanup_policy=delete\nsegment_bytes=1048576\n']
+    [0, 'retention_ms=unlimited\nretention_bytes=1024\ncleanup_policy=delete\nsegment_bytes=1048576\n']
   )
   const { method, url, body: sent } = broker.asked[0] ?? assert.fail('nothing was asked')
   assert.deepEqual(
@@ -154,11 +154,30 @@ test('topic alter sends what was given and prints the configuration as it is the
   )
 })
 
+test('topic alter takes times and sizes as people write them, and words for no limit', async t => {
+  const broker = await startFakeBroker(t, () => ({ status: 200, body: '{}' }))
+  for (const [words, sent] of [
+    ['--retention-ms 7d', '{"retention_ms":604800000}'],
+    ['--retention-ms 86400000', '{"retention_ms":86400000}'],
+    ['--retention-ms never --retention-bytes unlimited', '{"retention_ms":-1,"retention_bytes":-1}'],
+    [
+      '--retention-bytes 10GiB --tombstone-retention-ms 1h',
+      '{"retention_bytes":10737418240,"tombstone_retention_ms":3600000}'
+    ]
+  ] as const) {
+    const { code, stderr } = await run(['topic', 'alter', 'x', ...words.split(' '), '--broker', broker.url])
+    assert.deepEqual([code, broker.asked.at(-1)?.body], [0, sent], stderr)
+  }
+  const bad = await run(['topic', 'alter', 'x', '--retention-ms', 'soon'])
+  assert.equal(bad.stderr, "millrace: --retention-ms 'soon' is not a duration: write 150ms, 10m, 1h or 7d\n")
+  assert.equal((await run(['topic', 'alter', 'x', '--retention-ms', '-2'])).code, 2)
+})
+
 test('topic show-config prints a field per line, and with --json the answer as it came', async t => {
   const body = '{"retention_ms":18446744073709551615,"retention_bytes":null}'
   const broker = await startFakeBroker(t, () => ({ status: 200, body }))
   const words = ['topic', 'show-config', '--name', 'x', '--broker', broker.url]
-  assert.equal((await run(words)).stdout, 'retention_ms=18446744073709551615\nretention_bytes=never\n')
+  assert.equal((await run(words)).stdout, 'retention_ms=18446744073709551615\nretention_bytes=unlimited\n')
   assert.equal((await run([...words, '--json'])).stdout, `${body}\n`)
   assert.equal(`${broker.asked[0]?.method} ${broker.asked[0]?.url}`, 'GET /topics/x/config')
 })

@@ -196,7 +196,7 @@ test('topics of the store are listed with their settings', async t => {
     ]
   )
   const one = await run(['inspect', 'topics', '--data-dir', dataDir, '--topic', 'notes'])
-  assert.match(one.stdout, /^notes id=2 partitions=1 first_handle=3 partitioner=fnv1a retention_ms=never .*\n$/)
+  assert.match(one.stdout, /^notes id=2 partitions=1 first_handle=3 partitioner=fnv1a retention_ms=unlimited .*\n$/)
 })
 
 test('wrong use is explained with what there is', async t => {
