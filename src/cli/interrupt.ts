@@ -1,7 +1,7 @@
 /**
- * Ctrl-C of commands that run until they are told to stop: the first one ends them in order. It may arrive twice, from the
- * terminal and from npm or the launcher, so for half a second more of them count as the same; after that one ends the
- * process as it would without us. Main thread.
+ * Ctrl-C of commands that run until they are told to stop, and the end of their terminal (SIGHUP): the first one ends them
+ * in order. It may arrive twice, from the terminal and from npm or the launcher, so for half a second more of them count as
+ * the same; after that one ends the process as it would without us. Main thread.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { CliIo } from './io.ts'
@@ -10,7 +10,7 @@ import type { CliIo } from './io.ts'
 const ECHO_MS = 500
 
 export interface Interrupt {
-  /** Aborted by the first SIGINT or SIGTERM. */
+  /** Aborted by the first SIGINT, SIGTERM or SIGHUP. */
   readonly signal: AbortSignal
   /** Signals are the process's own again, once echoes of the first have passed. */
   forget(): void
@@ -21,6 +21,7 @@ export function listenForInterrupt({ signals = process }: Pick<CliIo, 'signals'>
   const remove = (): void => {
     signals.off('SIGINT', stop)
     signals.off('SIGTERM', stop)
+    signals.off('SIGHUP', stop)
   }
   const stop = (): void => {
     if (controller.signal.aborted) return
@@ -29,6 +30,7 @@ export function listenForInterrupt({ signals = process }: Pick<CliIo, 'signals'>
   }
   signals.on('SIGINT', stop)
   signals.on('SIGTERM', stop)
+  signals.on('SIGHUP', stop)
   return {
     signal: controller.signal,
     forget: () => {

@@ -18,8 +18,8 @@ export type TextOutput = NodeJS.WritableStream & { readonly isTTY?: boolean }
 
 /** The part of a process that delivers signals. */
 export interface SignalSource {
-  on(signal: 'SIGINT' | 'SIGTERM', listener: () => void): unknown
-  off(signal: 'SIGINT' | 'SIGTERM', listener: () => void): unknown
+  on(signal: 'SIGINT' | 'SIGTERM' | 'SIGHUP', listener: () => void): unknown
+  off(signal: 'SIGINT' | 'SIGTERM' | 'SIGHUP', listener: () => void): unknown
 }
 
 export interface CliIo {

@@ -43,9 +43,9 @@ export interface Running {
   readonly stdout: Capture
   readonly stderr: Capture
   /** Delivers a signal, as the terminal does. */
-  signal(name: 'SIGINT' | 'SIGTERM'): void
+  signal(name: 'SIGINT' | 'SIGTERM' | 'SIGHUP'): void
   /** How many listen to it. */
-  listeners(name: 'SIGINT' | 'SIGTERM'): number
+  listeners(name: 'SIGINT' | 'SIGTERM' | 'SIGHUP'): number
   readonly outcome: Promise<Outcome>
 }
 
