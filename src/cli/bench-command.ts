@@ -3,7 +3,7 @@ import type { Command } from 'commander'
 import { formatBytes } from '../base/amounts.ts'
 import type { ClientOptions } from '../client/binary/index.ts'
 import { parseAddress } from '../config/address.ts'
-import { limits } from '../model/limits.ts'
+import { frameLengthMax, limits } from '../model/limits.ts'
 import type { BenchOptions } from './bench-run.ts'
 import {
   accessOf,
@@ -24,6 +24,8 @@ import { print, UsageError, type CliIo, type ExitCode } from './io.ts'
 const BINARY_PORT = 9001
 const SECONDS_DEFAULT = 10
 const SECONDS_MAX = 3600
+/** The largest body of an HTTP request. */
+const HTTP_REQUEST_BYTES_MAX = 2 ** 26
 /** Of all requests that are under way at once: what this process has in memory. */
 const LOAD_BYTES_MAX = 2 ** 30
 /** What a record takes beside its value, about. */
@@ -86,10 +88,11 @@ function readOptions(options: OptionTexts, access: BrokerAccess): BenchOptions {
     connections: whole('connections', '--connections', 1000) ?? 1,
     inFlight: whole('inFlight', '--in-flight', limits.connectionRequestsMax) ?? 1
   }
-  checkLoad(shape)
+  const binary = readBinary(options, access)
+  checkLoad(shape, binary === null ? HTTP_REQUEST_BYTES_MAX : frameLengthMax(limits.recordBytesMax))
   return {
     ...shape,
-    binary: readBinary(options, access),
+    binary,
     topic: textOf(options['topic']),
     keepsTopic: options['keep'] === true,
     recordsMax: records ?? Number.POSITIVE_INFINITY,
@@ -101,15 +104,23 @@ function readOptions(options: OptionTexts, access: BrokerAccess): BenchOptions {
   }
 }
 
-/** @throws UsageError for more than a process should have in memory. */
-function checkLoad(shape: Pick<BenchOptions, 'valueBytes' | 'batchRecords' | 'connections' | 'inFlight'>): void {
+/** @throws UsageError for more than a process should have in memory, or than any broker takes at once. */
+function checkLoad(
+  shape: Pick<BenchOptions, 'valueBytes' | 'batchRecords' | 'connections' | 'inFlight'>,
+  requestBytesMax: number
+): void {
   const { valueBytes, batchRecords, connections, inFlight } = shape
   const bytes = (valueBytes + RECORD_BYTES) * batchRecords * connections * inFlight
-  if (bytes <= LOAD_BYTES_MAX) return
-  const flags = '--bytes × --batch × --connections × --in-flight'
-  throw new UsageError(
-    `${flags} is ${formatBytes(bytes)} under way at once, above ${formatBytes(LOAD_BYTES_MAX)}: lower one`
-  )
+  if (bytes > LOAD_BYTES_MAX) {
+    const flags = '--bytes × --batch × --connections × --in-flight'
+    throw new UsageError(
+      `${flags} is ${formatBytes(bytes)} under way at once, above ${formatBytes(LOAD_BYTES_MAX)}: lower one`
+    )
+  }
+  const requestBytes = valueBytes * batchRecords
+  if (requestBytes <= requestBytesMax) return
+  const most = `no broker takes more than ${formatBytes(requestBytesMax)}`
+  throw new UsageError(`--bytes × --batch is a request of ${formatBytes(requestBytes)}, and ${most}: lower one`)
 }
 
 /** A broker with a certificate has it on both listeners. */

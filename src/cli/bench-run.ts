@@ -1,8 +1,7 @@
 /**
  * A run of `millrace bench`: makes a topic, puts the broker under load, prints, deletes the topic. Main thread.
- * Must never: delete a topic that it did not make, or leave one behind that it was not asked to keep.
+ * What was measured is printed, whatever becomes of the broker; what went wrong beside is told after it, on stderr.
  */
-import { randomBytes } from 'node:crypto'
 import { setInterval as every } from 'node:timers/promises'
 import { formatBytes, formatCount } from '../base/amounts.ts'
 import { HttpClientError, type HttpClient } from '../client/http/http-client.ts'
@@ -14,6 +13,8 @@ import { LoadMeter, type LoadFigures } from '../client/load/meter.ts'
 import { checkEs01, es01Peer, httpPeer, type LoadPeer } from '../client/load/peer.ts'
 import { isPlainPeer } from '../client/tls.ts'
 import { formatBench, type BenchReport } from './bench-report.ts'
+import { openBenchTopic, removeBenchTopic, type BenchTopic } from './bench-topic.ts'
+import { failureJson, KEY_HINT } from './failures.ts'
 import { listenForInterrupt } from './interrupt.ts'
 import { exitCodes, print, type CliIo, type ExitCode } from './io.ts'
 
@@ -38,6 +39,8 @@ export interface BenchOptions {
 /** Before a window by time: connections, code and caches are new. */
 const WARM_UP_MS = 500
 const PROGRESS_MS = 500
+/** For requests that are under way when the time is over, or at Ctrl-C. */
+const DRAIN_MS = 5_000
 /** At a terminal: the line of progress is written anew. */
 const CLEAR_LINE = '\r\x1b[K'
 /** Reading back ends after so many times the time of writing, and not before READ_SECONDS_MIN: a read can be the slower of the two. */
@@ -49,19 +52,10 @@ export async function runBench(options: BenchOptions, client: HttpClient, io: Cl
   const interrupt = listenForInterrupt(io)
   try {
     const peers = await openPeers(options, client)
-    if (typeof peers === 'string') {
-      await print(io.stderr, `millrace: ${peers}\n`)
-      return exitCodes.unreachable
-    }
+    if ('problem' in peers) return await tellNoPeers(peers, options, io)
     try {
-      const report = await withTopic(options, client, topic => {
-        const { signal } = interrupt
-        signal.addEventListener('abort', () => io.stderr.write(endingText(options, topic, io)), { once: true })
-        return measure({ options, client, peers, topic, io }, signal)
-      })
-      await print(io.stdout, options.isJson ? `${JSON.stringify(report)}\n` : formatBench(report))
-      const errors = report.produce.errors + (report.consume?.errors ?? 0)
-      return errors === 0 ? exitCodes.ok : exitCodes.refused
+      const topic = await openBenchTopic(client, options)
+      return await measureAndTell({ options, client, peers, topic, io }, interrupt.signal)
     } finally {
       for (const peer of peers) peer.close()
     }
@@ -70,23 +64,64 @@ export async function runBench(options: BenchOptions, client: HttpClient, io: Cl
   }
 }
 
-/** At the first Ctrl-C. A second one ends the process as it would without us. */
-function endingText({ topic: named, keepsTopic }: BenchOptions, topic: BenchTopic, io: CliIo): string {
-  const isLeft = named === null && !keepsTopic
-  const start = io.stderr.isTTY === true ? CLEAR_LINE : ''
-  return `${start}millrace: ending; Ctrl-C again ends at once${isLeft ? `, and leaves the topic '${topic.name}'` : ''}\n`
+async function measureAndTell(parts: BenchParts, signal: AbortSignal): Promise<ExitCode> {
+  const { options, client, topic, io } = parts
+  const failures: HttpClientError[] = []
+  let report: BenchReport | null = null
+  try {
+    report = await measure(parts, signal, failures)
+  } finally {
+    const left = await removeBenchTopic(client, topic)
+    if (left !== null) failures.push(left)
+    if (report !== null) await print(io.stdout, options.isJson ? `${JSON.stringify(report)}\n` : formatBench(report))
+    for (const failure of failures) {
+      const text = options.isJson ? failureJson(failure, exitCodes.refused) : `millrace: ${failure.reason}\n`
+      await print(io.stderr, text)
+    }
+  }
+  const errors = report.produce.errors + (report.consume?.errors ?? 0)
+  return errors === 0 && failures.length === 0 ? exitCodes.ok : exitCodes.refused
 }
 
-/** @returns why there are none, in words. */
-async function openPeers({ binary, connections }: BenchOptions, client: HttpClient): Promise<LoadPeer[] | string> {
+/** At the first Ctrl-C. A second one ends the process as it would without us. */
+function endingText(topic: BenchTopic, underWay: number, io: CliIo): string {
+  const start = io.stderr.isTTY === true ? CLEAR_LINE : ''
+  const waits = underWay === 0 ? '' : `, waiting for ${underWay} request(s), ${DRAIN_MS / 1000} s at most`
+  const leaves = topic.isOurs ? `, and leaves the topic '${topic.name}'` : ''
+  return `${start}millrace: ending${waits}; Ctrl-C again ends at once${leaves}\n`
+}
+
+/** No connection to the binary listener. */
+interface NoPeers {
+  readonly problem: string
+  readonly error: Es01Error
+  readonly binary: ClientOptions
+}
+
+async function openPeers({ binary, connections }: BenchOptions, client: HttpClient): Promise<LoadPeer[] | NoPeers> {
   if (binary === null) return Array.from({ length: connections }, () => httpPeer(client))
   try {
     await checkEs01(binary)
   } catch (error) {
     if (!(error instanceof Es01Error)) throw error
-    return `${connectProblem(error, binary)}. Name the binary listener with --binary, or measure over HTTP with --http`
+    // In a handshake only the key is refused.
+    const hint =
+      error.kind === 'refused' ? KEY_HINT : '. Name the binary listener with --binary, or measure over HTTP with --http'
+    return { problem: `${connectProblem(error, binary)}${hint}`, error, binary }
   }
   return Array.from({ length: connections }, () => es01Peer(binary))
+}
+
+async function tellNoPeers(
+  { problem, error, binary }: NoPeers,
+  { isJson }: BenchOptions,
+  io: CliIo
+): Promise<ExitCode> {
+  const exitCode = error.kind === 'refused' ? exitCodes.refused : exitCodes.unreachable
+  const url = `es01://${binary.host}:${binary.port}`
+  const failure = { reason: problem, method: 'CONNECT', url, status: 0, code: null, written: error.written }
+  await print(io.stderr, isJson ? failureJson(failure, exitCode) : `millrace: ${problem}\n`)
+  return exitCode
 }
 
 /** node:tls tells of a side that speaks no TLS in words about its sources; a broker that wants TLS just closes. */
@@ -98,42 +133,6 @@ function connectProblem({ kind, message }: Es01Error, { host, port, tls }: Clien
   return mayWantTls ? `${message}; if it wants TLS, write https:// in --broker` : message
 }
 
-interface BenchTopic {
-  readonly name: string
-  readonly partitions: number
-}
-
-/** The topic is there during `action`; one that was made for it is gone afterwards, whatever happened. */
-async function withTopic<Result>(
-  { topic: named, keepsTopic, partitions }: BenchOptions,
-  client: HttpClient,
-  action: (topic: BenchTopic) => Promise<Result>
-): Promise<Result> {
-  const name = named ?? `millrace-bench-${randomBytes(4).toString('hex')}`
-  const isMade = await makeTopic(client, name, partitions, named === null)
-  try {
-    return await action(isMade ? { name, partitions } : await existing(client, name))
-  } finally {
-    if (named === null && !keepsTopic) await client.deleteTopic(name)
-  }
-}
-
-/** @returns false if there is one of that name, which is as good where the user named it. */
-async function makeTopic(client: HttpClient, name: string, partitions: number, mustBeNew: boolean): Promise<boolean> {
-  try {
-    await client.createTopic(name, partitions, {})
-    return true
-  } catch (error) {
-    if (mustBeNew || !(error instanceof HttpClientError) || error.code !== 'TOPIC_EXISTS') throw error
-    return false
-  }
-}
-
-async function existing(client: HttpClient, name: string): Promise<BenchTopic> {
-  const { body } = await client.describeTopic(name)
-  return { name, partitions: body.partitions.length }
-}
-
 interface BenchParts {
   readonly options: BenchOptions
   readonly client: HttpClient
@@ -142,36 +141,36 @@ interface BenchParts {
   readonly io: CliIo
 }
 
-async function measure(parts: BenchParts, signal: AbortSignal): Promise<BenchReport> {
+/** @param failures hears what kept the records from being read back. @throws HttpClientError before the load only. */
+async function measure(parts: BenchParts, signal: AbortSignal, failures: HttpClientError[]): Promise<BenchReport> {
   const { options, client, peers, topic, io } = parts
   const { valueBytes, keyed, batchRecords, inFlight, recordsMax, seconds } = options
-  const shape: LoadShape = {
-    topic: topic.name,
-    partitions: topic.partitions,
-    valueBytes,
-    keyed,
-    batchRecords,
-    inFlight
+  const { name, partitions } = topic
+  const shape: LoadShape = { topic: name, partitions, valueBytes, keyed, batchRecords, inFlight }
+  // Asked for now: at the end the broker may be gone.
+  const durability = await readDurability(client)
+  const meters = { produce: new LoadMeter(), consume: new LoadMeter() }
+  const { produce: meter } = meters
+  const tellEnding = (): void => {
+    io.stderr.write(endingText(topic, meters.produce.underWay + meters.consume.underWay, io))
   }
-  const meter = new LoadMeter()
+  signal.addEventListener('abort', tellEnding, { once: true })
+  const bounds = { timeoutMs: seconds * 1000, recordsMax, signal, drainMs: DRAIN_MS }
   if (recordsMax === Number.POSITIVE_INFINITY) {
-    await runProduce(peers, shape, { timeoutMs: WARM_UP_MS, recordsMax, signal }, meter)
+    await runProduce(peers, shape, { ...bounds, timeoutMs: WARM_UP_MS }, meter)
   }
   // What is counted is what is read back: the records of the warm-up are neither.
-  const starts = await endOffsets(client, topic.name)
+  const starts = options.consumes ? await endOffsets(client, name, failures) : null
   meter.restart()
-  const bounds = { timeoutMs: seconds * 1000, recordsMax, signal }
   const produce = await watched(meter, 'written', io, () => runProduce(peers, shape, bounds, meter))
+  const ends = starts === null ? null : await endOffsets(client, name, failures)
+  const spans = ends?.map((end, partition): ReadSpan => ({ partition, start: starts?.[partition] ?? 0, end })) ?? null
   let consume: LoadFigures | null = null
-  let recordsToRead: number | null = null
-  if (options.consumes) {
-    const ends = await endOffsets(client, topic.name)
-    const spans: ReadSpan[] = ends.map((end, partition) => ({ partition, start: starts[partition] ?? 0, end }))
-    recordsToRead = spans.reduce((sum, { start, end }) => sum + end - start, 0)
-    const readMeter = new LoadMeter()
+  if (spans !== null) {
     const readSeconds = Math.max(READ_SECONDS_MIN, READ_TIME_FACTOR * produce.seconds)
     const readBounds = { ...bounds, timeoutMs: readSeconds * 1000 }
-    consume = await watched(readMeter, 'read', io, () => runConsume(peers, shape, spans, readBounds, readMeter))
+    const { consume: meter } = meters
+    consume = await watched(meter, 'read', io, () => runConsume(peers, shape, spans, readBounds, meter))
   }
   return {
     protocol: options.binary === null ? 'http' : 'es01',
@@ -179,18 +178,24 @@ async function measure(parts: BenchParts, signal: AbortSignal): Promise<BenchRep
     ...shape,
     connections: options.connections,
     isInterrupted: signal.aborted,
-    durability: await readDurability(client),
+    durability,
     host: describeHost(),
     produce,
     consume,
-    recordsToRead
+    recordsToRead: spans?.reduce((sum, { start, end }) => sum + end - start, 0) ?? null
   }
 }
 
-/** One past the last record, by partition. */
-async function endOffsets(client: HttpClient, topic: string): Promise<number[]> {
-  const { body } = await client.describeTopic(topic)
-  return body.partitions.map(partition => Number(partition.end_offset))
+/** One past the last record, by partition; null if the broker does not say. @param failures hears why. */
+async function endOffsets(client: HttpClient, topic: string, failures: HttpClientError[]): Promise<number[] | null> {
+  try {
+    const { body } = await client.describeTopic(topic)
+    return body.partitions.map(partition => Number(partition.end_offset))
+  } catch (error) {
+    if (!(error instanceof HttpClientError)) throw error
+    failures.push(error.withReason(`nothing is read back: ${error.reason}`))
+    return null
+  }
 }
 
 /** The broker says of itself only where it acknowledges ahead of the sync. */

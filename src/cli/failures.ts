@@ -1,13 +1,26 @@
 /**
  * Failures of requests that do not go through the HttpClient, since their answers are no JSON: the same errors, so that
- * they are told in the same way; and which failures pass by themselves. Pure.
+ * they are told in the same way; which failures pass by themselves; and how they are told to a program. Pure.
  */
 import { HttpClientError, parseExact } from '../client/http/http-client.ts'
 import { errorTable, type ErrorCode } from '../model/errors.ts'
+import type { ExitCode } from './io.ts'
 
 export interface RawRequest {
   readonly method: string
   readonly url: string
+}
+
+/** Behind a refusal for want of a key, or for a wrong one. */
+export const KEY_HINT = '. Give a key with --auth-file, --auth or MILLRACE_KEY'
+
+/** What went wrong, for a program: one line. */
+export function failureJson(
+  error: Pick<HttpClientError, 'reason' | 'method' | 'url' | 'status' | 'code' | 'written'>,
+  exitCode: ExitCode
+): string {
+  const { reason, method, url, status, code, written } = error
+  return `${JSON.stringify({ error: reason, method, url, status, code, written, exit_code: exitCode })}\n`
 }
 
 /** A connection that broke, or could not be made. */

@@ -11,6 +11,7 @@ import { addCompletionsCommand } from './completion/completions-command.ts'
 import { addConfigCommands } from './config-command.ts'
 import { addConsumeCommand } from './consume-command.ts'
 import { addDoctorCommand } from './doctor-command.ts'
+import { failureJson, KEY_HINT } from './failures.ts'
 import { exitCodes, print, UsageError, type CliIo, type ExitCode } from './io.ts'
 import { addDumpCommand } from './offline/dump-command.ts'
 import { addInspectCommands } from './offline/inspect-command.ts'
@@ -36,8 +37,6 @@ Exit codes:
      dump, restore: refused; the output could not be written, as on a full disk
   2  wrong use of a command, or a fault in the configuration
   3  no broker could be reached, or none answered in time; offline commands: the directory cannot be opened`
-
-const KEY_HINT = '. Give a key with --auth-file, --auth or MILLRACE_KEY'
 
 /** Runs the command that `words` (without node and script) name. @returns the exit code of the process. */
 export async function runCli(words: readonly string[], io: CliIo): Promise<ExitCode> {
@@ -122,20 +121,11 @@ async function reportRequest(error: HttpClientError, isJson: boolean, io: CliIo)
   return exitCode
 }
 
-/** What went wrong, for a program. */
-function failureJson(error: HttpClientError, exitCode: ExitCode): string {
-  const { reason, method, url, status, code, written } = error
-  return `${JSON.stringify({ error: reason, method, url, status, code, written, exit_code: exitCode })}\n`
-}
-
 /** Some reasons of the HTTP client are about its own insides. */
 function inPlainWords(error: HttpClientError): HttpClientError {
   const { host } = new URL(error.url)
-  if (/does not match the HTTP|HPE_/.test(error.reason)) {
-    return error.withReason(`what listens at ${host} does not speak HTTP; a broker's binary listener is no --broker`)
-  }
-  return error.reason === 'bad port'
-    ? error.withReason(`the port of ${host} is one that HTTP clients never use`)
+  return /does not match the HTTP|HPE_|Parse Error/.test(error.reason)
+    ? error.withReason(`what listens at ${host} does not speak HTTP; a broker's binary listener is no --broker`)
     : error
 }
 

@@ -2,32 +2,53 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { describe, test } from 'node:test'
+import { describe, test, type TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { formatBench, type BenchReport } from '../../src/cli/bench-report.ts'
 import { describeHost } from '../../src/client/load/host.ts'
 import { LoadMeter } from '../../src/client/load/meter.ts'
 import { readBootstrapSecret } from '../support/access.ts'
-import { startBroker, type TestBroker } from '../support/broker.ts'
+import { spawnBroker, startBroker, type TestBroker } from '../support/broker.ts'
 import { makeCertificate, writeCertificate } from '../support/certificate.ts'
 import { temporaryDirectory } from '../support/temporary-directory.ts'
 import { run } from '../unit/cli/terminal.ts'
 
 const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 
-function binaryOf({ es01 }: TestBroker): string {
+function binaryOf({ es01 }: Pick<TestBroker, 'es01'>): string {
   return `${es01.host}:${es01.port}`
 }
 
-async function topicsOf({ url }: TestBroker): Promise<readonly string[]> {
+async function topicsOf({ url }: Pick<TestBroker, 'url'>): Promise<readonly string[]> {
   const answer = (await (await fetch(`${url}/topics`)).json()) as { topics: string[] }
   return answer.topics
 }
 
-async function recordsIn({ url }: TestBroker, topic: string): Promise<{ partitions: number; records: number }> {
+async function recordsIn(
+  { url }: Pick<TestBroker, 'url'>,
+  topic: string
+): Promise<{ partitions: number; records: number }> {
   const answer = (await (await fetch(`${url}/topics/${topic}`)).json()) as { partitions: { end_offset: number }[] }
   const records = answer.partitions.reduce((sum, { end_offset: end }) => sum + end, 0)
   return { partitions: answer.partitions.length, records }
+}
+
+/** A topic that has records says that the load runs. */
+async function topicUnderLoad(broker: Pick<TestBroker, 'url'>): Promise<string> {
+  let topic: string | undefined
+  while (topic === undefined || (await recordsIn(broker, topic)).records === 0) [topic] = await topicsOf(broker)
+  return topic
+}
+
+/** Runs it as a process of its own. */
+function launch(t: TestContext, words: readonly string[]) {
+  const child = spawn(process.execPath, [main, 'bench', ...words], { stdio: ['ignore', 'pipe', 'pipe'] })
+  t.after(() => child.kill('SIGKILL'))
+  const output = { stdout: '', stderr: '' }
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (output.stdout += text))
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (output.stderr += text))
+  const ended = once(child, 'close').then(([code]: unknown[]) => ({ code, ...output }))
+  return { child, ended }
 }
 
 function readReport(stdout: string): BenchReport {
@@ -150,8 +171,15 @@ describe('millrace bench', () => {
     assert.equal(code, 0, stderr)
     assert.equal(readReport(stdout).produce.records, 100)
     const stranger = await run(words)
-    assert.equal(stranger.code, 3)
-    assert.match(stranger.stderr, /refused the handshake/)
+    assert.equal(stranger.code, 1)
+    assert.match(
+      stranger.stderr,
+      /^millrace: [^\n]+ refused the handshake: [^\n]+\. Give a key with --auth-file[^\n]+\n$/
+    )
+    const { stderr: refusal } = await run([...words, '--json'])
+    const { error, exit_code: exitCode } = JSON.parse(refusal) as Record<string, unknown>
+    assert.match(String(error), /refused the handshake/)
+    assert.equal(exitCode, 1)
   })
 
   test('speaks gzip with --gzip', async t => {
@@ -193,28 +221,79 @@ describe('millrace bench', () => {
     const { code, stderr } = await run(['bench', '--broker', broker.url, '--binary', '127.0.0.1:1'])
     assert.equal(code, 3)
     assert.match(stderr, /cannot connect to 127\.0\.0\.1:1: .*--binary, or measure over HTTP with --http/)
+    const told = await run(['bench', '--broker', broker.url, '--binary', '127.0.0.1:1', '--json'])
+    const { url, written, exit_code: exitCode } = JSON.parse(told.stderr) as Record<string, unknown>
+    assert.deepEqual([told.code, url, written, exitCode], [3, 'es01://127.0.0.1:1', 'no', 3])
     assert.deepEqual(await topicsOf(broker), [])
   })
 
-  test('an interrupt ends it early, with its figures and without its topic', async t => {
+  test('counts a connection that the broker cuts for a record too large, and deletes its topic all the same', async t => {
     const broker = await startBroker(t)
-    const words = ['bench', '--broker', broker.url, '--binary', binaryOf(broker), '--seconds', '600', '--json']
-    const child = spawn(process.execPath, [main, ...words], { stdio: ['ignore', 'pipe', 'pipe'] })
-    t.after(() => child.kill('SIGKILL'))
-    let stdout = ''
-    let stderr = ''
-    child.stderr.on('data', chunk => (stderr += String(chunk)))
-    child.stdout.on('data', chunk => (stdout += String(chunk)))
-    const ended = once(child, 'close')
-    // A topic that has records says that the load runs.
-    let topic: string | undefined
-    while (topic === undefined || (await recordsIn(broker, topic)).records === 0) [topic] = await topicsOf(broker)
-    child.kill('SIGINT')
-    child.kill('SIGINT')
-    assert.deepEqual(await ended, [0, null])
-    assert.equal(readReport(stdout).isInterrupted, true)
-    assert.equal(stderr, `millrace: ending; Ctrl-C again ends at once, and leaves the topic '${topic}'\n`)
+    const words = ['bench', '--broker', broker.url, '--binary', binaryOf(broker), '--bytes', '32MiB', '--batch', '1']
+    const { code, stdout } = await run([...words, '--connections', '1', '--in-flight', '1', '--records', '3', '--json'])
+    const { produce } = readReport(stdout)
+    assert.deepEqual([code, produce.records, produce.errors], [1, 0, 3])
     assert.deepEqual(await topicsOf(broker), [])
+  })
+
+  for (const signal of ['SIGINT', 'SIGHUP'] as const) {
+    test(`${signal} ends it early, with its figures and without its topic`, async t => {
+      const broker = await startBroker(t)
+      const bench = launch(t, ['--broker', broker.url, '--binary', binaryOf(broker), '--seconds', '600', '--json'])
+      const topic = await topicUnderLoad(broker)
+      bench.child.kill(signal)
+      bench.child.kill(signal)
+      const { code, stdout, stderr } = await bench.ended
+      assert.equal(code, 0)
+      assert.equal(readReport(stdout).isInterrupted, true)
+      const waits = String.raw`(, waiting for \d+ request\(s\), 5 s at most)?`
+      const leaves = `; Ctrl-C again ends at once, and leaves the topic '${topic}'`
+      assert.match(stderr, new RegExp(`^millrace: ending${waits}${leaves}\\n$`))
+      assert.deepEqual(await topicsOf(broker), [])
+    })
+  }
+
+  test('prints what it measured of a broker that died, and names the topic that it could not delete', async t => {
+    const broker = await spawnBroker(t)
+    const bench = launch(t, [
+      '--broker',
+      broker.url,
+      '--binary',
+      binaryOf(broker),
+      '--seconds',
+      '3',
+      '--consume',
+      '--json'
+    ])
+    const topic = await topicUnderLoad(broker)
+    await broker.kill('SIGKILL')
+    const { code, stdout, stderr } = await bench.ended
+    assert.equal(code, 1)
+    const { produce, consume, topic: named } = readReport(stdout)
+    assert.ok(produce.errors > 0 && produce.firstError !== null)
+    assert.deepEqual([named, consume], [topic, null])
+    const [unread = '', left = ''] = stderr.trim().split('\n')
+    assert.match(String((JSON.parse(unread) as Record<string, unknown>)['error']), /^nothing is read back: /)
+    const { error, method } = JSON.parse(left) as Record<string, unknown>
+    assert.match(String(error), new RegExp(`^the topic '${topic}' could not be deleted: .*ECONNREFUSED`))
+    assert.equal(method, 'DELETE')
+  })
+
+  test('an interrupt ends it also where the broker does not answer any more, and says what it waits for', async t => {
+    const broker = await spawnBroker(t)
+    const bench = launch(t, ['--broker', broker.url, '--binary', binaryOf(broker), '--seconds', '600'])
+    const topic = await topicUnderLoad(broker)
+    broker.child.kill('SIGSTOP')
+    t.after(() => broker.child.kill('SIGCONT'))
+    bench.child.kill('SIGINT')
+    const { code, stdout, stderr } = await bench.ended
+    assert.equal(code, 1)
+    assert.match(stdout, /^errors +16; the first: no answer within 5 s of the end$/m)
+    assert.match(stderr, /^millrace: ending, waiting for 16 request\(s\), 5 s at most; Ctrl-C again/)
+    assert.match(
+      stderr,
+      new RegExp(`^millrace: the topic '${topic}' could not be deleted: no answer within 5000 ms$`, 'm')
+    )
   })
 
   test('refuses what it cannot do', async () => {
@@ -229,7 +308,11 @@ describe('millrace bench', () => {
         ['--bytes', '32MiB', '--batch', '2'],
         /^millrace: --bytes × .* is 1\.0+ GiB under way at once, above 1\S* GiB: lower one$/m
       ],
-      [['--bytes', '0', '--batch', '100000', '--connections', '1000', '--in-flight', '32'], /under way at once/]
+      [['--bytes', '0', '--batch', '100000', '--connections', '1000', '--in-flight', '32'], /under way at once/],
+      [
+        ['--bytes', '1MiB', '--batch', '100', '--connections', '1', '--in-flight', '1'],
+        /a request of 100\S* MiB, and no/
+      ]
     ] as const) {
       const { code, stderr } = await run(['bench', ...words])
       assert.equal(code, 2)

@@ -1,7 +1,8 @@
 /**
  * The loops of a load: each of so many lanes keeps one request under way until the time is over, the records are written or
  * it was told to stop. Main thread of the command that runs it.
- * A failed request is counted and not sent again; a load ends early when nothing but failures comes.
+ * A failed request is counted and not sent again; a load ends early when nothing but failures comes. What is under way at
+ * the end is waited for, but not for long: what has no answer then is counted as failed.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { LoadMeter } from './meter.ts'
@@ -36,6 +37,8 @@ export interface LoadBounds {
   readonly recordsMax: number
   /** Ends it early. */
   readonly signal: AbortSignal
+  /** How long requests may take that are under way when it ends by time, signal or failures. */
+  readonly drainMs: number
 }
 
 /** Writes until a bound is met; the requests under way then are waited for. */
@@ -48,19 +51,17 @@ export async function runProduce(
   const batches = new Batches(shape)
   const course = new Course(bounds, meter)
   let left = bounds.recordsMax
-  await Promise.all(
-    lanesOf(peers, shape.inFlight).map(async peer => {
-      while (!course.isOver && left > 0) {
-        const records = batches.next(Math.min(left, shape.batchRecords))
-        left -= records.length
-        const bytes = records.reduce((sum, { key, value }) => sum + (key?.length ?? 0) + value.length, 0)
-        await course.run(async sentMs => {
-          await peer.produce(shape.topic, records)
-          meter.count(sentMs, records.length, bytes)
-        })
-      }
-    })
-  )
+  await course.drive(lanesOf(peers, shape.inFlight), async peer => {
+    while (!course.isOver && left > 0) {
+      const records = batches.next(Math.min(left, shape.batchRecords))
+      left -= records.length
+      const bytes = records.reduce((sum, { key, value }) => sum + (key?.length ?? 0) + value.length, 0)
+      await course.run(async () => {
+        await peer.produce(shape.topic, records)
+        return { records: records.length, bytes }
+      })
+    }
+  })
 }
 
 /** Where reading a partition begins and ends. */
@@ -80,55 +81,98 @@ export async function runConsume(
 ): Promise<void> {
   const course = new Course(bounds, meter)
   const waiting = [...spans]
-  await Promise.all(
-    lanesOf(peers, shape.inFlight).map(async peer => {
-      for (let span = waiting.shift(); span !== undefined; span = waiting.shift()) {
-        const { partition, end } = span
-        let offset = span.start
-        while (offset < end && !course.isOver) {
-          const request = { topic: shape.topic, partition, offset, maxRecords: shape.batchRecords }
-          await course.run(async sentMs => {
-            const { records, bytes, nextOffset } = await peer.read(request)
-            meter.count(sentMs, records, bytes)
-            offset = nextOffset
-          })
-        }
+  await course.drive(lanesOf(peers, shape.inFlight), async peer => {
+    for (let span = waiting.shift(); span !== undefined; span = waiting.shift()) {
+      const { partition, end } = span
+      let offset = span.start
+      while (offset < end && !course.isOver) {
+        const request = { topic: shape.topic, partition, offset, maxRecords: shape.batchRecords }
+        const result = await course.run(() => peer.read(request))
+        offset = result?.nextOffset ?? offset
       }
-    })
-  )
+    }
+  })
 }
 
 function lanesOf(peers: readonly LoadPeer[], inFlight: number): LoadPeer[] {
   return peers.flatMap(peer => Array.from({ length: inFlight }, () => peer))
 }
 
-/** How a load goes: whether it is over, and what a failure does. */
+/** How a load goes: whether it is over, what a failure does, and who still waits for an answer. */
 class Course {
   readonly #bounds: LoadBounds
   readonly #meter: LoadMeter
-  readonly #endMs: number
+  /** Rejects what waits for the answer of a request. */
+  readonly #underWay = new Set<(error: Error) => void>()
+  #drainTimer: NodeJS.Timeout | undefined
   #failuresInRow = 0
+  #isOver = false
 
   constructor(bounds: LoadBounds, meter: LoadMeter) {
     this.#bounds = bounds
     this.#meter = meter
-    this.#endMs = performance.now() + bounds.timeoutMs
   }
 
   get isOver(): boolean {
-    return this.#bounds.signal.aborted || this.#failuresInRow >= FAILURES_MAX || performance.now() >= this.#endMs
+    return this.#isOver
   }
 
-  async run(request: (sentMs: number) => Promise<void>): Promise<void> {
+  /** Runs a lane for each peer until all have ended. */
+  async drive(peers: readonly LoadPeer[], lane: (peer: LoadPeer) => Promise<void>): Promise<void> {
+    const { signal, timeoutMs } = this.#bounds
+    const end = (): void => this.#end()
+    const timer = setTimeout(end, timeoutMs)
+    signal.addEventListener('abort', end)
+    if (signal.aborted) end()
     try {
-      await request(performance.now())
-      this.#failuresInRow = 0
-    } catch (error) {
-      this.#failuresInRow++
-      this.#meter.fail(error)
-      await pause(FAILURE_PAUSE_MS)
+      await Promise.all(peers.map(lane))
+    } finally {
+      clearTimeout(timer)
+      clearTimeout(this.#drainTimer)
+      signal.removeEventListener('abort', end)
     }
   }
+
+  /** @returns null if it failed, or had no answer in time. */
+  async run<Result extends Amount>(request: () => Promise<Result>): Promise<Result | null> {
+    const sentMs = performance.now()
+    this.#meter.begin()
+    try {
+      const result = await this.#answer(request())
+      this.#meter.count(sentMs, result.records, result.bytes)
+      this.#failuresInRow = 0
+      return result
+    } catch (error) {
+      this.#meter.fail(error)
+      if (++this.#failuresInRow >= FAILURES_MAX) this.#end()
+      await pause(FAILURE_PAUSE_MS)
+      return null
+    }
+  }
+
+  #answer<Result>(request: Promise<Result>): Promise<Result> {
+    return new Promise((resolve, reject) => {
+      this.#underWay.add(reject)
+      const forget = (): void => void this.#underWay.delete(reject)
+      request.then(resolve, reject).then(forget, forget)
+    })
+  }
+
+  #end(): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    const { drainMs } = this.#bounds
+    this.#drainTimer = setTimeout(() => {
+      const error = new Error(`no answer within ${drainMs / 1000} s of the end`)
+      for (const reject of this.#underWay) reject(error)
+    }, drainMs)
+  }
+}
+
+/** Of one answer. */
+interface Amount {
+  readonly records: number
+  readonly bytes: number
 }
 
 /** Makes the records of each request out of values that are made once. */

@@ -36,6 +36,7 @@ export class LoadMeter {
   #bytes = 0
   #errors = 0
   #firstError: string | null = null
+  #underWay = 0
   records = 0
 
   get errors(): number {
@@ -51,8 +52,19 @@ export class LoadMeter {
     this.records = 0
   }
 
+  /** Requests that have no outcome yet. */
+  get underWay(): number {
+    return this.#underWay
+  }
+
+  /** A request leaves; count or fail tells of its outcome. */
+  begin(): void {
+    this.#underWay++
+  }
+
   /** @param sentMs performance.now() when the request left. */
   count(sentMs: number, records: number, bytes: number): void {
+    this.#underWay--
     const tookUs = Math.round((performance.now() - sentMs) * 1000)
     this.#latencies.record(Math.min(HIGHEST_US, Math.max(1, tookUs)))
     this.#requests++
@@ -61,6 +73,7 @@ export class LoadMeter {
   }
 
   fail(error: unknown): void {
+    this.#underWay--
     this.#errors++
     this.#firstError ??= error instanceof Error ? error.message : String(error)
   }
