@@ -63,6 +63,8 @@ function endWithLauncher() {
   if (process.env[LAUNCHED] === undefined) return
   // Not for processes that this one starts; and the settings refuse variables that they do not know.
   delete process.env[LAUNCHED]
+  // Never had a channel: whoever set the variable was no launcher.
+  if (process.send === undefined) return
   const end = () => process.kill(process.pid, 'SIGTERM')
   if (!process.connected) return end()
   process.on('disconnect', end)

@@ -1,6 +1,6 @@
 /** The launcher, copied beside a stand-in for the Node it should find. Only its own decisions are under test. */
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -142,4 +142,13 @@ test('a launcher that is killed leaves nothing behind: the bundled Node is asked
   // Ends when the last process that holds its output has ended.
   const { signal, stdout } = await ended
   assert.deepEqual([signal, stdout], ['SIGKILL', 'up|asked to stop'])
+})
+
+test("the launcher's variable without a launcher changes nothing, and is not passed on", t => {
+  const main = 'process.stdout.write(String(process.env.MILLRACE_LAUNCHED)); process.exitCode = 4'
+  const { status, stdout } = spawnSync(process.execPath, [install(t, { oldNode: false, main })], {
+    env: { ...process.env, MILLRACE_LAUNCHED: '1' },
+    encoding: 'utf8'
+  })
+  assert.deepEqual([status, stdout], [4, 'undefined'])
 })
