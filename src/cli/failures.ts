@@ -2,6 +2,7 @@
  * Failures of requests that do not go through the HttpClient, since their answers are no JSON: the same errors, so that
  * they are told in the same way; which failures pass by themselves; and how they are told to a program. Pure.
  */
+import { connectionReason } from '../client/http/exchange.ts'
 import { HttpClientError, parseExact } from '../client/http/http-client.ts'
 import { errorTable, type ErrorCode } from '../model/errors.ts'
 import type { ExitCode } from './io.ts'
@@ -25,7 +26,8 @@ export function failureJson(
 
 /** A connection that broke, or could not be made. */
 export function broken(request: RawRequest, error: unknown): HttpClientError {
-  return new HttpClientError(request, 'unanswered', 0, error instanceof Error ? error.message : String(error))
+  const reason = error instanceof Error ? connectionReason(error.message) : String(error)
+  return new HttpClientError(request, 'unanswered', 0, reason)
 }
 
 /** A refusal in the words of the broker, or of whoever stands in between. @param text the body of the answer. */

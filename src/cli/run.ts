@@ -3,6 +3,7 @@
  * Main thread. Errors that are bugs pass through to the caller.
  */
 import { Command, CommanderError } from 'commander'
+import { HUNG_UP } from '../client/http/exchange.ts'
 import { HttpClientError } from '../client/http/http-client.ts'
 import { addBenchCommand } from './bench-command.ts'
 import { addCommitCommands } from './commit-command.ts'
@@ -131,7 +132,7 @@ function inPlainWords(error: HttpClientError): HttpClientError {
 
 /** What a missing answer leaves open, and the most likely cause of a connection that a broker closed. */
 function unansweredHints({ method, url, reason }: HttpClientError): string {
-  const isPlain = url.startsWith('http:') && reason.includes('socket hang up')
+  const isPlain = url.startsWith('http:') && reason === HUNG_UP
   return [
     method === 'GET' ? '' : '. A write may or may not have happened',
     isPlain ? '. A broker with a certificate is named with https:// (--broker)' : ''

@@ -23,6 +23,9 @@ export interface IncomingAnswer {
   readonly text: string
 }
 
+/** The other side took a request and closed. */
+export const HUNG_UP = 'the other side closed the connection without an answer'
+
 /** Sends and waits for the whole answer. */
 export type Exchange = (request: OutgoingRequest, timeoutMs: number) => Promise<IncomingAnswer>
 
@@ -91,6 +94,12 @@ function readAll(response: IncomingMessage, take: (answer: IncomingAnswer) => vo
     const { statusCode: status = 0, statusMessage: statusText = '' } = response
     take({ status, statusText, text: Buffer.concat(chunks).toString() })
   })
+}
+
+/** What node:http says of a connection that ended too early, in words for people; any other message as it is. */
+export function connectionReason(message: string): string {
+  if (message === 'socket hang up') return HUNG_UP
+  return message === 'aborted' ? 'the connection broke' : message
 }
 
 function timeoutError(isConnected: boolean): Error {

@@ -5,7 +5,7 @@
  */
 import type { Written } from '../../model/errors.ts'
 import { isPlainPeer, isUntrusted, untrustedReason, type ClientTls } from '../tls.ts'
-import { exchangeFor, type Exchange, type IncomingAnswer } from './exchange.ts'
+import { connectionReason, exchangeFor, type Exchange, type IncomingAnswer } from './exchange.ts'
 
 /** What a broker's answer says of a failure beside its text. */
 export interface FailureFacts {
@@ -338,7 +338,8 @@ export class HttpClient {
       const reason = 'what listens there does not speak TLS, write http:// for it'
       return new HttpClientError(request, 'unreachable', 0, reason, { code: null, written: 'no' })
     }
-    const reason = code === '' || message.includes(code) ? message : `${message} (${code})`
+    const words = connectionReason(message)
+    const reason = code === '' || words !== message || message.includes(code) ? words : `${message} (${code})`
     return isUnreachable
       ? new HttpClientError(request, 'unreachable', 0, reason, { code: null, written: 'no' })
       : new HttpClientError(request, 'unanswered', 0, reason)

@@ -114,3 +114,21 @@ test('a connection that the broker closed between two requests costs neither of 
   const { kind, written } = await failureOf(client.produce('x', [{ value: 'v' }]))
   assert.deepEqual([kind, written, asked.slice(3)], ['unanswered', 'unknown', ['GET', 'POST']])
 })
+
+test('an answer that is cut, and one that never came, are told in words', async t => {
+  const server = createServer((request, response) => {
+    if (request.method === 'GET') return request.socket.destroy()
+    response.writeHead(200, { 'content-length': 100 })
+    return response.write('{', () => request.socket.destroy())
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  t.after(() => server.close())
+  const address = server.address()
+  assert.ok(address !== null && typeof address === 'object')
+  const client = new HttpClient({ broker: `http://127.0.0.1:${address.port}`, timeoutMs: 5_000 })
+  const none = await failureOf(client.listTopics())
+  assert.equal(none.reason, 'the other side closed the connection without an answer')
+  const half = await failureOf(client.produce('x', [{ value: 'v' }]))
+  assert.equal(half.reason, 'the connection broke')
+  assert.deepEqual([none.kind, half.kind, half.written], ['unanswered', 'unanswered', 'unknown'])
+})
