@@ -77,7 +77,10 @@ export class BinaryClient {
     return this.#call(() => ({ repeat: 'reads', send: (connection, timeoutMs) => connection.ping(timeoutMs) }))
   }
 
-  /** Takes no more calls; resolves when the open ones are settled and the connection is closed. */
+  /**
+   * Takes no more calls; resolves when the open ones are settled and the connection is closed, which takes twice
+   * `requestTimeoutMs` at most.
+   */
   async close(): Promise<void> {
     this.#isClosing = true
     await Promise.allSettled(this.#open)

@@ -41,7 +41,8 @@ export class PipelinedClient {
       batching: this.#batching,
       flight: new Flight(this.#session),
       reconnect: this.#session.options.reconnect,
-      isHurried: () => this.#flushCount > 0,
+      // What waits when the client is destroyed is rejected at once.
+      isHurried: () => this.#flushCount > 0 || this.#isClosing,
       batchSize: new BatchSize(this.#batching.batchBytes)
     }
   }
@@ -102,7 +103,10 @@ export class PipelinedClient {
     }
   }
 
-  /** Takes no more records; resolves when all are settled and the connection is closed. */
+  /**
+   * Takes no more records; resolves when all are settled and the connection is closed, which takes `deliveryTimeoutMs` and
+   * `requestTimeoutMs` at most.
+   */
   async close(): Promise<void> {
     this.#isClosing = true
     await this.flush()

@@ -91,10 +91,15 @@ export class Session {
     }
   }
 
-  /** Resolves when the requests in flight are answered and the connection is closed. */
+  /** Resolves when the requests in flight are answered and the connection is closed: in the time of a request at most. */
   async close(): Promise<void> {
     this.#end()
-    await this.#connection?.close()
+    const connection = this.#connection
+    if (connection === null) return
+    // A broker that is stopped, or gone without a word, does not close its side.
+    const timer = setTimeout(() => connection.destroy(), this.options.requestTimeoutMs)
+    await connection.close()
+    clearTimeout(timer)
   }
 
   /** Closes at once: requests in flight reject. */

@@ -120,6 +120,15 @@ test('a client that closes has its open calls answered first', async t => {
   await assert.rejects(client.ping(), { kind: 'closed' })
 })
 
+test('a client that closes does not wait for ever for a broker that is stopped', async t => {
+  const broker = await startFakeBroker(t)
+  const client = clientOf(t, broker, { requestTimeoutMs: 50 })
+  await client.produce('t', [{ value: 'a' }])
+  // Not even the end of the connection is read.
+  broker.produced[0]?.connection.socket.pause()
+  await client.close()
+})
+
 test('what cannot be a request is refused before it is sent', async t => {
   const broker = await startFakeBroker(t)
   const client = clientOf(t, broker)

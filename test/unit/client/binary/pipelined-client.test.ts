@@ -333,6 +333,17 @@ describe('a pipelined client', () => {
     }
   })
 
+  test('that is destroyed rejects at once what waits for others to share its request', async t => {
+    const broker = await startFakeBroker(t)
+    for (const idempotent of [true, false]) {
+      const client = clientOf(t, broker, { lingerMs: 100_000, idempotent })
+      const sent = sendMany(client, 3)
+      await client.ready()
+      client.destroy()
+      assert.deepEqual(offsetsOf(await sent), ['no', 'no', 'no'])
+    }
+  })
+
   test('that is destroyed rejects what is open: unknown what may have left, else no', async t => {
     const broker = await startFakeBroker(t)
     broker.fateOf = () => 'silence'
