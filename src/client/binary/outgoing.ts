@@ -91,6 +91,15 @@ export class OutgoingQueue {
     for (const record of records) this.#bytes += record.bytes
   }
 
+  /** @returns all of them, in order; none is left. */
+  takeAll(): Outgoing[] {
+    const records = this.#records.slice(this.#head)
+    this.#records = []
+    this.#head = 0
+    this.#bytes = 0
+    return records
+  }
+
   /** Ends the wait in `gathered`. */
   hurry(): void {
     this.#bell.ring()

@@ -25,8 +25,8 @@ const FORGOTTEN =
 export interface LaneOwner {
   /** A batch was taken: records without a key go elsewhere from now on. */
   onTaken(partition: number): void
-  /** The partition is not there; the topic has so many. The records were not written. */
-  onOutOfRange(partitionCount: number, records: readonly Outgoing[], error: ClientError): void
+  /** The partition is not there; the topic has so many. The records, all that its lane had, were not written. */
+  onOutOfRange(partition: number, partitionCount: number, records: readonly Outgoing[], error: ClientError): void
   /** What the lane knew of the topic no longer holds: it is another topic of that name. */
   onMadeAnew(): void
 }
@@ -53,6 +53,11 @@ export class PartitionLane {
     this.#parts = parts
     this.#owner = owner
     this.#queue = new OutgoingQueue(parts.batching)
+  }
+
+  /** Records wait in it, or for their answer. */
+  get isRunning(): boolean {
+    return this.#isRunning
   }
 
   add(record: Outgoing): void {
@@ -148,7 +153,13 @@ export class PartitionLane {
         this.#parts.batchSize.lower(sumBytes(batch))
         return this.#queue.putBack(batch)
       case 'reroute':
-        return this.#owner.onOutOfRange(step.partitionCount, batch, failure as ClientError)
+        // All at once: what is sent later under the same keys goes to another lane, and stays behind them there.
+        return this.#owner.onOutOfRange(
+          this.#partition,
+          step.partitionCount,
+          [...batch, ...this.#queue.takeAll()],
+          failure as ClientError
+        )
       case 'reject':
         if (step.written === 'unknown') this.#renew()
         if (isTopicMissing((failure as ClientError).message)) this.#owner.onMadeAnew()

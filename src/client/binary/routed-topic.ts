@@ -29,6 +29,9 @@ export class RoutedTopic implements LaneOwner {
   #partitionCount = 0
   /** Where records without key go now. */
   #sticky = 0
+  /** Lanes of partitions that are not there any more, until their records have moved, and how many there were. */
+  #leaving = new Map<number, PartitionLane>()
+  #formerCount = 0
   /** Records whose partition is not known yet, and all that came after the first of them, in order. */
   #unrouted: Outgoing[] = []
   #isAsking = false
@@ -58,8 +61,16 @@ export class RoutedTopic implements LaneOwner {
     if (partition === this.#sticky) this.#sticky = (partition + 1) % Math.max(1, this.#partitionCount)
   }
 
-  onOutOfRange(partitionCount: number, records: readonly Outgoing[], error: ClientError): void {
+  onOutOfRange(partition: number, partitionCount: number, records: readonly Outgoing[], error: ClientError): void {
+    const formerCount = this.#partitionCount
+    if (formerCount !== partitionCount) {
+      if (formerCount > 0) this.onMadeAnew()
+      this.#formerCount = formerCount
+      const isLeaving = ([number, lane]: [number, PartitionLane]): boolean => number >= partitionCount && lane.isRunning
+      this.#leaving = new Map([...this.#lanes].filter(isLeaving))
+    }
     this.#partitionCount = partitionCount
+    this.#leaving.delete(partition)
     for (const record of records) {
       if (record.record.partition === undefined) this.add(record)
       else rejectAll([record], error)
@@ -92,10 +103,12 @@ export class RoutedTopic implements LaneOwner {
       if (this.#sticky >= count) this.#sticky = 0
       return this.#sticky
     }
-    if (typeof key !== 'string') return fnv1a64Modulo(key, 0, key.length, count)
-    if (key.length * UNIT_BYTES_MAX <= scratch.length) return fnv1a64Modulo(scratch, 0, scratch.write(key), count)
-    const bytes = Buffer.from(key, 'utf8')
-    return fnv1a64Modulo(bytes, 0, bytes.length, count)
+    if (this.#leaving.size > 0) {
+      // Records of this key may still be in a lane that is about to move: behind those.
+      const former = keyModulo(key, this.#formerCount)
+      if (this.#leaving.get(former)?.isRunning === true) return former
+    }
+    return keyModulo(key, count)
   }
 
   /** Asks until the count is known, then routes what waited; or rejects what needs it. */
@@ -157,4 +170,12 @@ export class RoutedTopic implements LaneOwner {
     }
     throw clientError('protocol', 'no', `the broker took a record for partition ${NO_SUCH_PARTITION}`)
   }
+}
+
+/** The broker's hash of a key. */
+function keyModulo(key: Uint8Array | string, count: number): number {
+  if (typeof key !== 'string') return fnv1a64Modulo(key, 0, key.length, count)
+  if (key.length * UNIT_BYTES_MAX <= scratch.length) return fnv1a64Modulo(scratch, 0, scratch.write(key), count)
+  const bytes = Buffer.from(key, 'utf8')
+  return fnv1a64Modulo(bytes, 0, bytes.length, count)
 }

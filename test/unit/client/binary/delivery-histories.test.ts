@@ -65,7 +65,7 @@ class History {
     }
     this.#lane = new PartitionLane('t', 0, 'first', parts, {
       onTaken: () => {},
-      onOutOfRange: (_count, records, error) => rejectAll(records, error),
+      onOutOfRange: (_partition, _count, records, error) => rejectAll(records, error),
       onMadeAnew: () => this.#lane.forget()
     })
   }

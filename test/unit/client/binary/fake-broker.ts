@@ -27,7 +27,8 @@ export type Fate = 'write' | 'drop' | 'lose' | 'silence' | { readonly refuse: st
 
 export class FakeBroker {
   address: Es01Address = { host: '', port: 0 }
-  readonly partitionCount: number
+  /** A test may change it: the topic is another one of its name. */
+  partitionCount: number
   /** Produces in the order in which they came; questions for the number of partitions left out. */
   readonly produced: Produced[] = []
   /** How often the number of partitions was asked for. */

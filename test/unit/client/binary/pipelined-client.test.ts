@@ -168,6 +168,26 @@ describe('records of an idempotent client', () => {
     assert.equal(broker.questions, 1)
   })
 
+  test('keep the order of their key where the topic is made anew with fewer partitions', async t => {
+    const broker = await startFakeBroker(t, 5)
+    const client = clientOf(t, broker, { batchRecords: 1 })
+    let key = ''
+    for (let i = 0, partition = -1; partition !== 4; i++) {
+      key = `key-${i}`
+      partition = (await client.send('t', { key, value: '' })).partition
+    }
+    const before = broker.produced.length
+    broker.partitionCount = 2
+    const sent = range(6).map(() => client.send('t', { key, value: '' }))
+    await waitFor('the first to be moved', () => broker.produced.length > before)
+    for (let i = 0; i < 6; i++) sent.push(client.send('t', { key, value: '' }))
+    const offsets = (await Promise.all(sent)).map(({ offset }) => offset)
+    assert.deepEqual(
+      offsets,
+      offsets.toSorted((one, other) => one - other)
+    )
+  })
+
   test('are rejected where the number of partitions cannot be asked for', async t => {
     const broker = await startFakeBroker(t)
     broker.take = (frame, connection) => connection.refuse(frame.requestId, "not found: no topic named 't'")
