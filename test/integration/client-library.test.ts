@@ -129,6 +129,15 @@ describe('the client library', () => {
     await assert.rejects(binary(t, broker, { tls: {} }).ping(), { kind: 'untrusted', retryable: false })
   })
 
+  test('says so where TLS is asked of a listener without it, and does not try again', async t => {
+    const broker = await startBroker(t)
+    await assert.rejects(binary(t, broker, { tls: {} }).ping(), {
+      kind: 'protocol',
+      retryable: false,
+      message: `what listens at ${broker.es01.host}:${broker.es01.port} does not speak TLS: leave out tls for it`
+    })
+  })
+
   test('speaks gzip where it asks for it', async t => {
     const broker = await startBroker(t)
     await new HttpApi(broker.url).createTopic('t', 3)

@@ -126,6 +126,15 @@ function objectOf<Options extends object>(name: string, given: Options): Options
   throw invalidField(name, given, 'it must be an object')
 }
 
+function checkedTls(given: ClientTls): ClientTls {
+  const { ca, insecure } = objectOf('tls', given)
+  if (ca !== undefined && typeof ca !== 'string') throw invalidField('tls.ca', ca, 'it must be a text in PEM')
+  if (insecure !== undefined && typeof insecure !== 'boolean') {
+    throw invalidField('tls.insecure', insecure, 'it must be true or false')
+  }
+  return given
+}
+
 /** @throws ClientError of kind invalid */
 export function connectingOf(options: ClientOptions): Connecting {
   const { host, port, token = '', tls, reconnect = {} } = objectOf('options', options)
@@ -142,7 +151,7 @@ export function connectingOf(options: ClientOptions): Connecting {
     port,
     token,
     gzip: switchOf('gzip', options.gzip),
-    tls: tls === undefined ? null : objectOf('tls', tls),
+    tls: tls === undefined ? null : checkedTls(tls),
     connectTimeoutMs: numberOf('connectTimeoutMs', options.connectTimeoutMs),
     requestTimeoutMs: numberOf('requestTimeoutMs', options.requestTimeoutMs),
     requestBytesMax: numberOf('requestBytesMax', options.requestBytesMax),

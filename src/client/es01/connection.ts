@@ -15,7 +15,7 @@ import type { Written } from '../../model/errors.ts'
 import { FrameReader, isRequestOpcode, opcodes, patchRequestId } from '../../wire/es01/frame.ts'
 import type { Frame } from '../../wire/es01/frame.ts'
 import { encodeHello, features, helloStatuses, readHelloReply } from '../../wire/es01/handshake.ts'
-import { trustOf, type ClientTls } from '../tls.ts'
+import { isPlainPeer, trustOf, type ClientTls } from '../tls.ts'
 import { Es01Error, refusal } from './errors.ts'
 import { deflateFrame, inflatePayload } from './gzip.ts'
 
@@ -83,7 +83,10 @@ export function openConnection(options: ConnectOptions): Promise<Es01ClientConne
       reject(error)
     }
     socket.on('error', error => {
-      fail(new Es01Error('connection', 'no', `cannot connect to ${where}: ${error.message}`, error))
+      if (!isPlainPeer(error.message)) {
+        return fail(new Es01Error('connection', 'no', `cannot connect to ${where}: ${error.message}`, error))
+      }
+      fail(new Es01Error('protocol', 'no', `what listens at ${where} does not speak TLS: leave out tls for it`, error))
     })
     socket.on('close', () => fail(new Es01Error('connection', 'no', `${where} closed the connection in the handshake`)))
     socket.on(tls === undefined ? 'connect' : 'secureConnect', () =>

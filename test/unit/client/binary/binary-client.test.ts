@@ -129,6 +129,19 @@ test('a client that closes does not wait for ever for a broker that is stopped',
   await client.close()
 })
 
+test('options that cannot be are refused when the client is made', () => {
+  const address = { host: '127.0.0.1', port: 1 }
+  for (const wrong of [
+    { token: 42 },
+    { tls: { ca: 5 } },
+    { tls: { ca: Buffer.from('pem') } },
+    { tls: { insecure: 'yes' } },
+    { tls: true }
+  ]) {
+    assert.throws(() => new BinaryClient({ ...address, ...(wrong as object) }), { kind: 'invalid', written: 'no' })
+  }
+})
+
 test('what cannot be a request is refused before it is sent', async t => {
   const broker = await startFakeBroker(t)
   const client = clientOf(t, broker)
