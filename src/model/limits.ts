@@ -196,6 +196,10 @@ export const limits = {
   gzipAtOnceBytesMax: 16 * 1024,
   /** And inflated to so many at most. */
   gzipInflatedAtOnceBytesMax: 64 * 1024,
+  /** Large gzip frames that are being inflated, or wait inflated: one part in this many of requestMemoryBytes, beside it; or one frame. */
+  inflatingShare: 4,
+  /** Of that one client address may hold one part in this many, or one frame. */
+  addressInflatingShare: 2,
   /** First bytes of a gzip payload that are inflated to see its topic, and twice as many each time until here, before the rest is. */
   gzipPrefixBytes: 512,
   gzipPrefixBytesMax: 2 * 1024,

@@ -14,6 +14,7 @@ import { BufferPool } from '../../src/gateway/shared/buffer-pool.ts'
 import type { ConnectionHost, HostedConnection } from '../../src/gateway/es01/connection-host.ts'
 import { Doorkeeper, type Admission } from '../../src/gateway/es01/doorkeeper.ts'
 import type { InflaterHost } from '../../src/gateway/es01/inflater.ts'
+import { InflatingRoom } from '../../src/gateway/es01/inflating-room.ts'
 import { createProbe } from '../../src/gateway/es01/probe.ts'
 import { createReceiveShared } from '../../src/gateway/shared/receive-buffer.ts'
 import { RequestReader } from '../../src/gateway/es01/requests.ts'
@@ -265,6 +266,7 @@ export class FuzzHost implements ConnectionHost {
   readonly doorkeeper: Doorkeeper
   readonly probe = createProbe()
   readonly inflating: InflaterHost
+  readonly room = new InflatingRoom(MIB, MIB / 2)
   readonly world: OracleWorld
   readonly poolMs: number
   readonly broker: FuzzBroker
@@ -275,7 +277,8 @@ export class FuzzHost implements ConnectionHost {
     this.world = world
     this.poolMs = plant === noPlant ? POOL_MS.product : POOL_MS.planted
     this.frameLengthMax = world.frameLengthMax
-    this.inflating = { frameLengthMax: world.frameLengthMax, counts: this.probe.gzip, names: new NameReader() }
+    const { frameLengthMax } = world
+    this.inflating = { frameLengthMax, counts: this.probe.gzip, names: new NameReader(), room: this.room }
     this.pool = plant.pool?.() ?? new CountingPool(16 * MIB)
     this.receive = createReceiveShared(this.pool, this.requestBudget)
     this.broker = new FuzzBroker(dice, world.topics)

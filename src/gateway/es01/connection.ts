@@ -165,7 +165,8 @@ export class Es01Connection implements AnswerSink, ByteTaker, HostedConnection {
     const { timeouts } = this.#host
     const elapsedMs = nowMs - this.#sinceMs
     const { writingSinceMs } = this.outbox
-    const writeMs = isShort.replies ? Math.min(timeouts.writeMs, timeouts.stalledMs) : timeouts.writeMs
+    const isHurried = isShort.replies || this.#inflater?.isInTheWay === true
+    const writeMs = isHurried ? Math.min(timeouts.writeMs, timeouts.stalledMs) : timeouts.writeMs
     if (writingSinceMs >= 0 && nowMs - writingSinceMs > writeMs) return this.drop('slowReader')
     if (this.#state === 'lingering' && elapsedMs > timeouts.lingerMs) return this.abandon()
     if (this.#isPaused || !this.#isTaking()) return
@@ -201,7 +202,7 @@ export class Es01Connection implements AnswerSink, ByteTaker, HostedConnection {
     const receive = this.#receive
     this.#stall = 'none'
     if (this.#state === 'hello' && !this.#takeHello()) return
-    if (this.#inflater !== null && !this.#takeInflated(this.#inflater)) return
+    if (this.#inflater?.hasTaken === true && !this.#takeInflated(this.#inflater)) return
     for (;;) {
       const front = frameInFront(receive, this.#host.frameLengthMax)
       if (front === 'none') return
@@ -233,23 +234,26 @@ export class Es01Connection implements AnswerSink, ByteTaker, HostedConnection {
 
   /** The same where its payload is gzip. */
   #inflate(inflater: Inflater, head: FrameHead): boolean {
-    if (this.#hasToWait()) return false
-    const { bytes, start, expectedBytes, chargedBytes } = this.#receive
-    const payload = [start + FRAME_HEADER_BYTES, start + expectedBytes] as const
-    if (!inflater.offer(this.who, head, bytes, payload, chargedBytes)) {
-      this.#stall = 'noMemory'
-      return false
-    }
-    this.#consume()
+    if (inflater.state === 'none' && this.#hasToWait()) return false
+    const { bytes, start, expectedBytes } = this.#receive
+    inflater.offer(this.who, head, bytes, start + FRAME_HEADER_BYTES, start + expectedBytes)
+    if (inflater.state === 'ready') this.#consume()
     return this.#takeInflated(inflater)
+  }
+
+  #buildInflater(): Inflater {
+    const onChange = (isReady: boolean) => {
+      if (isReady) this.#consume()
+      this.#host.wake(this)
+    }
+    const { remoteAddress } = this
+    return new Inflater(this.#host.inflating, { remoteAddress, receive: this.#receive, memory: this.#memory, onChange })
   }
 
   /** @returns false while a frame is inflated, or has to wait although it is; nothing overtakes it. */
   #takeInflated(inflater: Inflater): boolean {
-    if (inflater.state === 'lacksMemory') inflater.tryAgain(this.#receive.chargedBytes)
-    if (inflater.state === 'none') return true
     if (inflater.state !== 'ready') {
-      this.#stall = inflater.state === 'working' ? 'inflating' : 'noMemory'
+      this.#stall = inflater.state === 'working' ? 'inflating' : 'noInflatingRoom'
       return false
     }
     const { head, payload } = inflater
@@ -310,7 +314,7 @@ export class Es01Connection implements AnswerSink, ByteTaker, HostedConnection {
       return false
     }
     this.who = greeting.who
-    if (greeting.hasGzip) this.#inflater = new Inflater(this.#host.inflating, this.#memory, () => this.#host.wake(this))
+    if (greeting.hasGzip) this.#inflater = this.#buildInflater()
     this.#host.markDirty(this)
     receive.start += greeting.bytes
     this.#sinceMs = this.#host.clock.monotonicMs()

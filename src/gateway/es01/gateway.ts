@@ -29,6 +29,7 @@ import { Es01Connection } from './connection.ts'
 import { readConnectionsMax } from '../shared/connections-max.ts'
 import { Doorkeeper } from './doorkeeper.ts'
 import type { InflaterHost } from './inflater.ts'
+import { InflatingRoom } from './inflating-room.ts'
 import type { CloseReason, Es01Probe } from './probe.ts'
 import { createProbe } from './probe.ts'
 import { createReceiveShared } from '../shared/receive-buffer.ts'
@@ -71,6 +72,8 @@ export interface Es01Gateway {
   readonly directCount: number
   /** Bytes that were moved between receive buffers because their frame came in parts. */
   readonly movedBytes: number
+  /** Bytes held for frames that are being inflated, or wait inflated. */
+  readonly inflatingBytes: number
   readonly probe: Es01Probe
 }
 
@@ -130,7 +133,13 @@ class Listener implements Es01Gateway, ConnectionHost {
       produce: new LatencyMeter(this.clock, this.probe.produceSeconds),
       consume: new LatencyMeter(this.clock, this.probe.consumeSeconds)
     })
-    this.inflating = { frameLengthMax: this.frameLengthMax, counts: this.probe.gzip, names: new NameReader() }
+    const roomBytes = requestBudget.limitBytes / limits.inflatingShare
+    this.inflating = {
+      frameLengthMax: this.frameLengthMax,
+      counts: this.probe.gzip,
+      names: new NameReader(),
+      room: new InflatingRoom(roomBytes, roomBytes / limits.addressInflatingShare)
+    }
     this.doorkeeper = new Doorkeeper(settings.auth, broker.keys)
     const share = Math.floor(replyBudget.limitBytes / limits.connectionReplyShare)
     this.replyShareBytes = Math.max(this.requests.largestAnswerBytes, share)
@@ -171,6 +180,10 @@ class Listener implements Es01Gateway, ConnectionHost {
 
   get movedBytes(): number {
     return this.receive.movedBytes
+  }
+
+  get inflatingBytes(): number {
+    return this.inflating.room.heldBytes
   }
 
   listen(): Promise<{ host: string; port: number }> {

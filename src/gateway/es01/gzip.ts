@@ -1,8 +1,8 @@
 /**
  * Gzip streams of ES01 payloads, both ways, at once or on the thread pool of Node. Main thread; no state.
  *
- * What is done at once is small, so that no other connection waits for it. What is larger is done elsewhere, 64 KiB of
- * output at a time. Output is bounded by the caller in every case; nothing is allocated for a length that a client tells.
+ * What is done at once is small, so that no other connection waits for it. What is larger is done elsewhere, in one piece
+ * where its length is known: each piece goes to the thread pool by itself. Output is bounded in every case.
  */
 import { constants, gunzip, gunzipSync, gzip, gzipSync } from 'node:zlib'
 import { BrokerError, toBrokerError } from '../../model/errors.ts'
@@ -12,8 +12,12 @@ import { limits } from '../../model/limits.ts'
 const MEMBER_BYTES_MIN = 18
 /** The last field of a member: the length of what it holds, modulo 2^32. */
 const ISIZE_BYTES = 4
-/** Output is made in buffers of this size, of which the last may be used in part. */
-const CHUNK_BYTES = 64 * 1024
+/** Pieces of what may have any length. */
+const PIECE_BYTES = 64 * 1024
+/** A byte more than a stream may hold, since zlib begins a further piece when one is full. */
+const SPARE_BYTES = 1
+/** The most that deflate makes of one byte. */
+const INFLATED_PER_BYTE_MAX = 1032
 /** Answers are compressed for speed. */
 const LEVEL = 1
 
@@ -25,9 +29,16 @@ export function claimedBytes(bytes: Buffer, start: number, end: number): number 
   return end - start < MEMBER_BYTES_MIN ? 0 : bytes.readUInt32LE(end - ISIZE_BYTES)
 }
 
-/** @returns the memory that so many bytes of output take. */
-export function chunkedBytes(bytes: number): number {
-  return Math.max(1, Math.ceil(bytes / CHUNK_BYTES)) * CHUNK_BYTES
+/**
+ * @returns the memory that `inflateLater` takes at most for that bound: one piece for all of it, and a second one, which a
+ * stream that holds more fills before it is stopped.
+ */
+export function inflatingBytes(outputBytesMax: number): number {
+  return 2 * pieceBytes(outputBytesMax)
+}
+
+function pieceBytes(outputBytesMax: number): number {
+  return outputBytesMax + SPARE_BYTES
 }
 
 /** @returns the most that a payload of so many bytes can have as a gzip stream: stored blocks, header and trailer. */
@@ -44,21 +55,23 @@ export function inflateNow(bytes: Buffer, start: number, end: number, outputByte
   }
 }
 
-/**
- * Inflates as much as bytes[start, end), the first bytes of a stream, tell. No bound is needed: deflate makes at most 1032
- * bytes of one, and the caller takes few.
- */
+/** Inflates as much as bytes[start, end), the first bytes of a stream, tell. The caller takes few. */
 export function inflatePrefix(bytes: Buffer, start: number, end: number): Inflated {
   try {
-    return gunzipSync(bytes.subarray(start, end), { finishFlush: constants.Z_SYNC_FLUSH })
+    const maxOutputLength = (end - start) * INFLATED_PER_BYTE_MAX
+    return gunzipSync(bytes.subarray(start, end), { finishFlush: constants.Z_SYNC_FLUSH, maxOutputLength })
   } catch (error) {
     return failureOf(error)
   }
 }
 
-/** Inflates on the thread pool. `input` must not change until `done` is called, which is never at once. */
+/**
+ * Inflates on the thread pool. `input` must not change until `done` is called, which is never at once. The memory for
+ * `outputBytesMax` is taken before anything is known of the stream: the caller has reserved `inflatingBytes` of it.
+ */
 export function inflateLater(input: Buffer, outputBytesMax: number, done: (inflated: Inflated) => void): void {
-  gunzip(input, { maxOutputLength: outputBytesMax, chunkSize: CHUNK_BYTES }, (error, output) => {
+  const chunkSize = pieceBytes(outputBytesMax)
+  gunzip(input, { maxOutputLength: outputBytesMax, chunkSize }, (error, output) => {
     done(error === null ? output : failureOf(error))
   })
 }
@@ -73,8 +86,17 @@ export function deflateNow(payload: Buffer): Buffer {
  * called. An error is one of this machine, such as no memory: any bytes can be compressed.
  */
 export function deflate(payload: Buffer, done: (compressed: Buffer | BrokerError) => void): void {
-  if (payload.length <= limits.gzipAtOnceBytesMax) return done(deflateNow(payload))
-  gzip(payload, { level: LEVEL, chunkSize: CHUNK_BYTES }, (error, compressed) => {
+  if (payload.length <= limits.gzipAtOnceBytesMax) {
+    // Not around `done`: what fails there is not of this stream.
+    let compressed: Buffer | BrokerError
+    try {
+      compressed = deflateNow(payload)
+    } catch (error) {
+      compressed = toBrokerError(error)
+    }
+    return done(compressed)
+  }
+  gzip(payload, { level: LEVEL, chunkSize: PIECE_BYTES }, (error, compressed) => {
     done(error === null ? compressed : toBrokerError(error))
   })
 }

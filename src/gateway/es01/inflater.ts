@@ -3,13 +3,15 @@
  * such frame at a time, and those behind it wait: they keep their order.
  *
  *   offer ──▶ ready                                  small: at once
- *         ──▶ working ──▶ ready                      large: a copy of it goes to the thread pool
- *                    └──▶ lacksMemory ──▶ working    it was more than it said: again, with room for the largest
+ *         ──▶ waiting ──▶ working ──▶ ready          large: for room, and then on the thread pool
+ *                ▲            └──▶ none ──┐          it was more than it said: offered again, it asks for room for the largest
+ *                └────────────────────────┘
  *
  * Invariants
- * - What is taken from the request memory follows what a stream says that it holds; what is allocated follows what it
- *   does hold. Memory of the thread pool's work is given back when that ends, also if the connection is gone before.
- * - What an inflated frame holds is charged until `clear` or `drop`.
+ * - What is taken of the room for inflating follows what a stream says that it holds; a stream that holds more is stopped.
+ *   Room of the thread pool's work is given back when that ends, also if the connection is gone before.
+ * - A frame is in front of what its connection received until it is ready: the thread pool reads it there.
+ * - What an inflated frame holds is counted until `clear` or `drop`.
  * - Of a frame whose key has to be asked about its topic, no more than a prefix is inflated before.
  */
 import { assert } from '../../base/assert.ts'
@@ -18,13 +20,15 @@ import { BrokerError } from '../../model/errors.ts'
 import { limits } from '../../model/limits.ts'
 import type { Principal } from '../../model/principal.ts'
 import { FRAME_LENGTH_MIN, opcodes, type FrameHead } from '../../wire/es01/frame.ts'
-import { NameReader, readTopic, topicEnds } from '../../wire/es01/names.ts'
+import { hasWholeTopic, NameReader, readTopic } from '../../wire/es01/names.ts'
 import type { ByteShare } from '../shared/byte-share.ts'
-import { chunkedBytes, claimedBytes, inflateLater, inflateNow, inflatePrefix, type Inflated } from './gzip.ts'
+import type { ReceiveBuffer } from '../shared/receive-buffer.ts'
+import { claimedBytes, inflateLater, inflateNow, inflatePrefix, inflatingBytes, type Inflated } from './gzip.ts'
+import type { InflatingRoom, Place } from './inflating-room.ts'
 import type { GzipCounts } from './probe.ts'
 
 /** Where requests are charged: the share of the client's address. */
-export type RequestMemory = Pick<ByteShare, 'tryReserve' | 'release' | 'charge' | 'undo'>
+export type RequestMemory = Pick<ByteShare, 'tryReserve' | 'release' | 'charge'>
 
 /** What the inflaters of a gateway share. */
 export interface InflaterHost {
@@ -32,13 +36,27 @@ export interface InflaterHost {
   readonly frameLengthMax: number
   readonly counts: GzipCounts
   readonly names: NameReader
+  readonly room: InflatingRoom
 }
 
-/** A frame that is with the thread pool, or will be. */
+/** What an inflater has of its connection. */
+export interface InflaterConnection {
+  readonly remoteAddress: string
+  /** Where the frames lie that are offered. */
+  readonly receive: Pick<ReceiveBuffer, 'ownBytes' | 'lend' | 'endLoan'>
+  /** Where it counts what was inflated at once and cannot be taken. */
+  readonly memory: RequestMemory
+  /** Called outside of any call: the frame in front is ready, and taken; or it is to be offered again. */
+  readonly onChange: (isReady: boolean) => void
+}
+
+type State = 'none' | 'waiting' | 'working' | 'ready'
+
+/** A frame that is with the thread pool. */
 interface Job {
-  readonly input: Buffer
-  outputBytesMax: number
-  chargedBytes: number
+  readonly compressedBytes: number
+  readonly outputBytesMax: number
+  readonly place: Place
   isDropped: boolean
 }
 
@@ -46,27 +64,31 @@ const NO_BYTES: Buffer = Buffer.alloc(0)
 
 export class Inflater {
   readonly #host: InflaterHost
-  readonly #memory: RequestMemory
-  readonly #onDone: () => void
-  #state: 'none' | 'working' | 'lacksMemory' | 'ready' = 'none'
+  readonly #connection: InflaterConnection
+  #state: State = 'none'
   #head: FrameHead = { requestId: 0, opcode: 0 }
   /** The inflated payload, or why there is none; while ready. */
   #payload: Buffer | BrokerError = NO_BYTES
   #chargedBytes = 0
-  /** The frame that was offered last, and will be again: its topic was looked at, and room for so much is needed. */
-  #wanted: { readonly outputBytesMax: number } | null = null
+  /** Of the frame that was offered last, and will be again: its topic was looked at, and it may inflate to so much. */
+  #wantedBytesMax: number | null = null
+  /** Its place in the room, or that of what is ready. While working, the job has it. */
+  #place: Place | null = null
   #job: Job | null = null
 
-  /** @param onDone called when `state` may have changed, outside of any call. */
-  constructor(host: InflaterHost, memory: RequestMemory, onDone: () => void) {
+  constructor(host: InflaterHost, connection: InflaterConnection) {
     this.#host = host
-    this.#memory = memory
-    this.#onDone = onDone
+    this.#connection = connection
   }
 
   /** none: there is no frame. ready: `head` and `payload` are there. */
-  get state(): 'none' | 'working' | 'lacksMemory' | 'ready' {
+  get state(): State {
     return this.#state
+  }
+
+  /** Is there a frame that need not be offered any more? */
+  get hasTaken(): boolean {
+    return this.#state === 'working' || this.#state === 'ready'
   }
 
   get head(): FrameHead {
@@ -77,67 +99,62 @@ export class Inflater {
     return this.#payload
   }
 
+  /** Does it hold room while others wait for some? */
+  get isInTheWay(): boolean {
+    return this.#place?.isGranted === true && this.#host.room.isShort
+  }
+
   get #outputBytesMax(): number {
     return this.#host.frameLengthMax - FRAME_LENGTH_MIN
   }
 
   /**
-   * Takes the frame whose payload is bytes[start, end), borrowed until return.
-   * @param ownBytes what this connection itself holds of the memory: that does not stand in its way.
-   * @returns false if there is no memory for it: offer it again when some was released.
+   * Takes the frame in front, whose payload is bytes[start, end). While it waits, offer it again after `onChange`.
+   * @param bytes those of the connection's receive buffer.
    */
-  offer(who: Principal, head: FrameHead, bytes: Buffer, range: readonly [number, number], ownBytes: number): boolean {
-    assert(this.#state === 'none', 'one frame is inflated at a time')
-    const [start, end] = range
+  offer(who: Principal, head: FrameHead, bytes: Buffer, start: number, end: number): void {
+    assert(this.#state === 'none' || this.#state === 'waiting', 'one frame is inflated at a time')
     this.#head = head
     // Of the others nothing is read, and a key that is revoked is told so whatever it sent.
     const isRead = head.opcode === opcodes.produce || head.opcode === opcodes.consume
-    if (!isRead || who.isRevoked) return this.#finish(NO_BYTES)
-    if (this.#wanted === null) {
+    if (!isRead || who.isRevoked) {
+      this.#leaveRoom()
+      return this.#finish(NO_BYTES)
+    }
+    if (this.#wantedBytesMax === null) {
       const verdict = this.#look(who, bytes, start, end)
       if (typeof verdict !== 'number') return this.#finish(verdict)
-      this.#wanted = { outputBytesMax: verdict }
+      this.#wantedBytesMax = verdict
     }
-    const { outputBytesMax } = this.#wanted
-    const job = { input: bytes.subarray(start, end), outputBytesMax, chargedBytes: 0, isDropped: false }
-    if (!this.#tryReserve(job, ownBytes)) return false
-    this.#wanted = null
-    this.#start({ ...job, input: Buffer.from(job.input) })
-    return true
-  }
-
-  /** Goes on with a frame that lacks memory, if there is some. */
-  tryAgain(ownBytes: number): void {
-    const job = this.#job
-    assert(this.#state === 'lacksMemory' && job !== null, 'there is a frame that lacks memory')
-    if (this.#tryReserve(job, ownBytes)) this.#start(job)
+    this.#place ??= this.#ask(this.#wantedBytesMax, end - start)
+    if (this.#place.isGranted) this.#start(start, end, this.#wantedBytesMax, this.#place)
+    else this.#state = 'waiting'
   }
 
   /** The frame that is ready cannot be taken yet: it stays, and counts. */
   keep(): void {
-    if (this.#chargedBytes > 0 || this.#payload instanceof BrokerError || this.#payload.length === 0) return
+    const isCounted = this.#chargedBytes > 0 || this.#place !== null
+    if (isCounted || this.#payload instanceof BrokerError || this.#payload.length === 0) return
     this.#chargedBytes = this.#payload.length
-    this.#memory.charge(this.#chargedBytes)
+    this.#connection.memory.charge(this.#chargedBytes)
   }
 
   /** The frame was taken, or answered. */
   clear(): void {
     this.#state = 'none'
     this.#payload = NO_BYTES
+    this.#leaveRoom()
     const charged = this.#chargedBytes
     this.#chargedBytes = 0
-    if (charged > 0) this.#memory.release(charged)
+    if (charged > 0) this.#connection.memory.release(charged)
   }
 
   /** The connection takes nothing more. */
   drop(): void {
     const job = this.#job
     this.#job = null
-    this.#wanted = null
-    if (job !== null) {
-      job.isDropped = true
-      if (this.#state === 'lacksMemory') this.#memory.release(job.chargedBytes)
-    }
+    this.#wantedBytesMax = null
+    if (job !== null) job.isDropped = true
     this.clear()
   }
 
@@ -151,7 +168,8 @@ export class Inflater {
       const refusal = this.#refusalOf(who, bytes, start, end)
       if (refusal !== null) return refusal
     }
-    if (!isSmall) return Math.min(claim, this.#outputBytesMax)
+    // One that says it holds less is given as much as would be inflated at once.
+    if (!isSmall) return Math.min(Math.max(claim, limits.gzipInflatedAtOnceBytesMax), this.#outputBytesMax)
     const inflated = inflateNow(bytes, start, end, Math.min(limits.gzipInflatedAtOnceBytesMax, this.#outputBytesMax))
     this.#count(end - start, inflated, limits.gzipInflatedAtOnceBytesMax)
     if (inflated !== 'tooLarge') return inflated
@@ -165,11 +183,11 @@ export class Inflater {
       const prefixEnd = Math.min(end, start + prefixBytes)
       const plain = inflatePrefix(bytes, start, prefixEnd)
       this.#count(prefixEnd - start, plain, 0)
-      assert(plain !== 'tooLarge', 'a prefix is inflated without a bound')
+      assert(plain !== 'tooLarge', 'deflate makes no more of a prefix')
       if (plain instanceof BrokerError) return plain
       const topic = readTopic(plain, 0, plain.length, this.#host.names)
       if (topic !== null) return denialOf(who, this.#head.opcode === opcodes.produce ? 'produce' : 'consume', topic)
-      if (topicEnds(plain)) return new BrokerError('FRAME_INVALID', { problem: 'topic is not UTF-8' })
+      if (hasWholeTopic(plain)) return new BrokerError('FRAME_INVALID', { problem: 'topic is not UTF-8' })
       if (prefixEnd === end) return new BrokerError('FRAME_INVALID', { problem: 'the payload ends inside topic' })
       if (prefixBytes >= limits.gzipPrefixBytesMax) {
         const problem = `its first ${limits.gzipPrefixBytesMax} bytes do not tell the topic`
@@ -178,51 +196,55 @@ export class Inflater {
     }
   }
 
-  /** The copy of what came, and the output twice: in pieces as it is made, and then as a whole. */
-  #tryReserve(job: Job, ownBytes: number): boolean {
-    const heldBytes = ownBytes + job.chargedBytes
-    const neededBytes = job.input.length + 2 * chunkedBytes(job.outputBytesMax)
-    this.#memory.undo(heldBytes)
-    const isReserved = this.#memory.tryReserve(ownBytes + neededBytes)
-    if (isReserved) job.chargedBytes = neededBytes
-    else this.#memory.charge(heldBytes)
-    return isReserved
+  #ask(outputBytesMax: number, compressedBytes: number): Place {
+    const { receive, remoteAddress, onChange } = this.#connection
+    // What lies in memory of others is lent as a copy.
+    const copiedBytes = receive.ownBytes === 0 ? compressedBytes : 0
+    return this.#host.room.ask(remoteAddress, inflatingBytes(outputBytesMax) + copiedBytes, () => onChange(false))
   }
 
-  #start(job: Job): void {
+  #leaveRoom(): void {
+    const place = this.#place
+    this.#place = null
+    if (place !== null) this.#host.room.leave(place)
+  }
+
+  #start(start: number, end: number, outputBytesMax: number, place: Place): void {
+    const job: Job = { compressedBytes: end - start, outputBytesMax, place, isDropped: false }
     this.#state = 'working'
     this.#job = job
-    const outputBytesMax = Math.min(chunkedBytes(job.outputBytesMax), this.#outputBytesMax)
-    inflateLater(job.input, outputBytesMax, inflated => this.#ended(job, outputBytesMax, inflated))
+    this.#wantedBytesMax = null
+    this.#place = null
+    inflateLater(this.#connection.receive.lend(start, end), outputBytesMax, inflated => this.#ended(job, inflated))
   }
 
-  #ended(job: Job, outputBytesMax: number, inflated: Inflated): void {
-    this.#count(job.input.length, inflated, outputBytesMax)
-    const isToldLess = inflated === 'tooLarge' && outputBytesMax < this.#outputBytesMax
-    let keptBytes = 0
-    if (!job.isDropped && isToldLess) keptBytes = job.input.length
-    if (!job.isDropped && Buffer.isBuffer(inflated)) keptBytes = chunkedBytes(inflated.length)
-    const releasedBytes = job.chargedBytes - keptBytes
-    job.chargedBytes = keptBytes
-    this.#memory.release(releasedBytes)
-    if (job.isDropped) return
-    if (isToldLess) {
-      job.outputBytesMax = this.#outputBytesMax
-      this.#state = 'lacksMemory'
+  #ended(job: Job, inflated: Inflated): void {
+    const { outputBytesMax, place, isDropped } = job
+    this.#count(job.compressedBytes, inflated, outputBytesMax)
+    this.#connection.receive.endLoan()
+    if (isDropped || !Buffer.isBuffer(inflated)) {
+      this.#host.room.leave(place)
     } else {
-      this.#job = null
-      this.#chargedBytes = keptBytes
+      this.#place = place
+      // All of the memory that it lies in, also where it is less than it said.
+      this.#host.room.keep(place, Math.min(place.bytes, inflated.buffer.byteLength))
+    }
+    if (isDropped) return
+    this.#job = null
+    if (inflated === 'tooLarge' && outputBytesMax < this.#outputBytesMax) {
+      this.#state = 'none'
+      this.#wantedBytesMax = this.#outputBytesMax
+    } else {
       this.#finish(inflated)
     }
-    this.#onDone()
+    this.#connection.onChange(this.#state === 'ready')
   }
 
-  #finish(inflated: Inflated): true {
+  #finish(inflated: Inflated): void {
     this.#state = 'ready'
-    this.#wanted = null
+    this.#wantedBytesMax = null
     this.#payload =
       inflated === 'tooLarge' ? new BrokerError('INFLATED_TOO_LARGE', { limit: this.#outputBytesMax }) : inflated
-    return true
   }
 
   #count(compressedBytes: number, inflated: Inflated, outputBytesMax: number): void {

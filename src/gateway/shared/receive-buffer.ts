@@ -14,6 +14,7 @@
  *   this connection sent whole, at most; an announced length alone allocates nothing.
  * - The kernel writes only where `nextTail` pointed last. An own buffer moves or goes back to the pool only while the
  *   socket does not point into it: during a read callback, or while the connection is paused.
+ * - What is lent to the thread pool neither moves nor goes back to the pool before the loan ends, also if the connection is gone.
  * - Bytes of an own buffer above OWN_BYTES_FREE are charged to the shared budget.
  * - Frames never begin at byte 0, so a copy out of them is always of a strict sub-range (base/copy.ts).
  */
@@ -69,6 +70,9 @@ export class ReceiveBuffer {
   #own: Buffer | null = null
   #chargedBytes = 0
   #tailIsOwn = false
+  #isLent = false
+  /** What was dropped while it was lent, and goes back when the loan ends. */
+  #lentAway: { readonly buffer: Buffer; readonly chargedBytes: number } | null = null
   readonly #landingTail: Buffer
   readonly #resumeTail: Buffer
   readonly #headTail: Buffer
@@ -166,18 +170,43 @@ export class ReceiveBuffer {
     return true
   }
 
-  /** Drops what is pending and gives up all memory and charge. */
+  /** Drops what is pending and gives up all memory and charge; what is lent, when it comes back. */
   discard(): void {
     this.bytes = NO_BYTES
     this.start = 0
     this.end = 0
-    if (this.#own === null) return
-    this.#shared.pool.give(this.#own)
+    const buffer = this.#own
+    if (buffer === null) return
+    const chargedBytes = this.#chargedBytes
     this.#own = null
     this.#tailIsOwn = false
-    const charged = this.#chargedBytes
     this.#chargedBytes = 0
-    if (charged > 0) this.#budget.release(charged)
+    if (this.#isLent) this.#lentAway = { buffer, chargedBytes }
+    else this.#free(buffer, chargedBytes)
+  }
+
+  /**
+   * Lends bytes[start, end) of what is pending to another thread, until `endLoan`. They stay where they are meanwhile: the
+   * connection neither takes them nor reads on. Out of the landing area, which others use, it is a copy.
+   */
+  lend(start: number, end: number): Buffer {
+    assert(!this.#isLent, 'one part is lent at a time')
+    if (this.#own === null) return Buffer.from(this.bytes.subarray(start, end))
+    this.#isLent = true
+    return this.bytes.subarray(start, end)
+  }
+
+  /** Nobody else reads what was lent any more. */
+  endLoan(): void {
+    this.#isLent = false
+    const away = this.#lentAway
+    this.#lentAway = null
+    if (away !== null) this.#free(away.buffer, away.chargedBytes)
+  }
+
+  #free(buffer: Buffer, chargedBytes: number): void {
+    this.#shared.pool.give(buffer)
+    if (chargedBytes > 0) this.#budget.release(chargedBytes)
   }
 
   /** Bytes for which room may be made when so many have arrived. */
@@ -205,6 +234,7 @@ export class ReceiveBuffer {
 
   /** Moves the pending bytes to a buffer that holds at least `contentBytes`. The charge is the caller's matter. */
   #move(contentBytes: number): void {
+    assert(!this.#isLent, 'what is lent stays where it is')
     const target = this.#shared.pool.take(LEAD_IN_BYTES + contentBytes)
     const held = this.pendingBytes
     this.bytes.copy(target, LEAD_IN_BYTES, this.start, this.end)
@@ -217,6 +247,7 @@ export class ReceiveBuffer {
   }
 
   #compact(): void {
+    assert(!this.#isLent, 'what is lent stays where it is')
     const held = this.pendingBytes
     this.bytes.copy(this.bytes, LEAD_IN_BYTES, this.start, this.end)
     this.#shared.movedBytes += held

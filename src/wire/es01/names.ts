@@ -42,6 +42,6 @@ export function readTopic(bytes: Buffer, start: number, end: number, names: Name
 }
 
 /** Is the topic that stands first in that payload whole, UTF-8 or not? */
-export function topicEnds(payload: Buffer): boolean {
+export function hasWholeTopic(payload: Buffer): boolean {
   return payload.length >= 2 && payload.length >= 2 + readU16(payload, 0)
 }

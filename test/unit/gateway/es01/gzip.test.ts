@@ -138,12 +138,12 @@ describe('gzip', () => {
 
 describe('a large frame', () => {
   test('is inflated elsewhere: other connections go on, and its own frames behind it keep their order', async t => {
-    const { client, broker, open, gateway, requestBudget } = await start(t)
+    const { client, broker, open, gateway } = await start(t)
     const other = await agreeOnGzip(await open())
     const pool = occupyPool(t)
     const large = textOf(8 * MIB)
     client.send(Buffer.concat([produce(1, large), produce(2, 'small'), ping(3)]))
-    await until('it is to be inflated', () => requestBudget.usedBytes > large.length)
+    await until('it is to be inflated', () => gateway.inflatingBytes > large.length)
     for (let id = 1; id <= 200; id++) {
       other.send(ping(id))
       assert.equal((await plainFrame(other)).id, id)
@@ -171,12 +171,12 @@ describe('a large frame', () => {
   })
 
   test('of a key that is revoked meanwhile is refused as `key revoked`, and the connection is closed', async t => {
-    const { open, broker, requestBudget } = await startGateway(t, { settings: { auth: 'required' } })
+    const { open, broker, gateway } = await startGateway(t, { settings: { auth: 'required' } })
     const key = broker.keys.add('good', 't')
     const client = await agreeOnGzip(await open(), 'good')
     const pool = occupyPool(t)
     client.send(produce(1, textOf(MIB)))
-    await until('it is inflated', () => requestBudget.usedBytes > MIB)
+    await until('it is inflated', () => gateway.inflatingBytes > MIB)
     key.isRevoked = true
     await pool.free()
     assert.equal(await plainErrorText(client, 1), 'key revoked')
