@@ -2,13 +2,17 @@
 import assert from 'node:assert/strict'
 import { createHash, createHmac, pbkdf2Sync } from 'node:crypto'
 import { test } from 'node:test'
+import { Kafka, logLevel } from 'kafkajs'
 import { apis } from '../../src/wire/kafka/apis/index.ts'
 import { kafkaErrors } from '../../src/wire/kafka/errors.ts'
 import { makeTestKey, revokeKey, startGuarded, type KeyAnswer } from '../support/access.ts'
+import { startBroker } from '../support/broker.ts'
+import { makeCertificate, writeCertificate } from '../support/certificate.ts'
 import { clientBatch } from '../support/client-batches.ts'
 import { parse } from '../support/http-api.ts'
 import { fetchPartitions, produceBatch } from '../support/kafka-calls.ts'
 import { connectKafka, type KafkaClient } from '../support/kafka-client.ts'
+import { temporaryDirectory } from '../support/temporary-directory.ts'
 
 const batch = clientBatch({ records: [{ key: 'k', value: 'v' }] })
 
@@ -192,4 +196,19 @@ test('a producer over the quota of its key is told how long to wait, and its con
   assert.ok(over.throttleTimeMs > 0 && over.throttleTimeMs <= 1000, String(over.throttleTimeMs))
   // Muted for that long, the next one finds its quota filled.
   assert.equal((await produceOnce()).responses[0]?.partitionResponses[0]?.errorCode, 0)
+})
+
+test('over TLS clients of Kafka use the certificate of the other protocols, and plain ones are turned away', async t => {
+  const folder = temporaryDirectory(t)
+  const certificate = makeCertificate('kafka')
+  const { cert, key } = writeCertificate(folder, certificate)
+  const broker = await startBroker(t, { flags: { '--tls-cert': cert, '--tls-key': key } })
+  const kafka = new Kafka({ brokers: [broker.kafka], ssl: { ca: [certificate.cert] }, logLevel: logLevel.NOTHING })
+  const admin = kafka.admin()
+  await admin.connect()
+  assert.deepEqual(await admin.listTopics(), [])
+  await admin.disconnect()
+  const plain = await connectKafka(t, broker.kafka)
+  plain.send(apis.metadata, 4, { topics: null })
+  await plain.closed()
 })

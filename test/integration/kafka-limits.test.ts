@@ -1,0 +1,164 @@
+/** Kafka clients that misbehave: too many, silent, slow, stuck; and what they hold is given back. */
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { test, type TestContext } from 'node:test'
+import { ByteBudget } from '../../src/base/byte-budget.ts'
+import { silentLogger } from '../../src/base/logger.ts'
+import { createKafkaGateway, type KafkaGateway, type KafkaGatewayOptions } from '../../src/gateway/kafka/gateway.ts'
+import { apis } from '../../src/wire/kafka/apis/index.ts'
+import { requestFrame } from '../../src/wire/kafka/headers.ts'
+import { startBroker, waitFor } from '../support/broker.ts'
+import { atEnd } from '../support/clean-up.ts'
+import { clientBatch } from '../support/client-batches.ts'
+import { HttpApi } from '../support/http-api.ts'
+import { fetchBody, produceBatch } from '../support/kafka-calls.ts'
+import { connectKafka } from '../support/kafka-client.ts'
+
+const MIB = 1024 * 1024
+
+interface Stage {
+  readonly gateway: KafkaGateway
+  readonly address: string
+  readonly api: HttpApi
+  readonly replyBudget: ByteBudget
+  readonly requestBudget: ByteBudget
+}
+
+type Changes = Partial<Pick<KafkaGatewayOptions, 'timeouts'>> & {
+  readonly settings?: Partial<KafkaGatewayOptions['settings']>
+}
+
+/** A listener of its own on a real broker, with limits of the test's. */
+async function stage(t: TestContext, { settings = {}, timeouts = {} }: Changes = {}): Promise<Stage> {
+  const { server, url } = await startBroker(t)
+  const replyBudget = new ByteBudget(32 * MIB)
+  const requestBudget = new ByteBudget(64 * MIB)
+  const gateway = createKafkaGateway({
+    broker: server.broker,
+    settings: {
+      auth: 'disabled',
+      autoCreateTopics: false,
+      maxRecordBytes: 8 * MIB,
+      maxFetchBytes: 8 * MIB,
+      segmentBytes: 64 * MIB,
+      defaultTombstoneRetentionMs: 1,
+      binaryMaxConnectionsPerIp: 256,
+      binaryIdleTimeoutMs: 600_000,
+      ...settings
+    },
+    binds: [{ address: '127.0.0.1:0', advertised: null }],
+    directoryId: 'test',
+    logger: silentLogger,
+    requestBudget,
+    replyBudget,
+    timeouts
+  })
+  const [bound] = await gateway.listen()
+  atEnd(t, () => gateway.stop(0))
+  const api = new HttpApi(url)
+  await api.createTopic('t')
+  return { gateway, address: `127.0.0.1:${bound?.port}`, api, replyBudget, requestBudget }
+}
+
+/** A socket that reads nothing. */
+async function openSocket(t: TestContext, { address }: Stage): Promise<Socket> {
+  const [host = '', port] = address.split(':')
+  const socket = connect(Number(port), host)
+  atEnd(t, () => socket.destroy())
+  socket.on('error', () => socket.destroy())
+  socket.pause()
+  await once(socket, 'connect')
+  return socket
+}
+
+/** Everything is given back. */
+async function untilNothingIsHeld({ gateway, replyBudget, requestBudget }: Stage): Promise<void> {
+  await waitFor('connections to be gone', () => gateway.connectionCount === 0)
+  await waitFor('memory to be free', () => replyBudget.usedBytes === 0 && requestBudget.usedBytes === 0)
+}
+
+test('one address may hold so many connections, and one more is closed', async t => {
+  const s = await stage(t, { settings: { binaryMaxConnectionsPerIp: 2 } })
+  const clients = [await connectKafka(t, s.address), await connectKafka(t, s.address)]
+  await waitFor('both to be open', () => s.gateway.connectionCount === 2)
+  const third = await connectKafka(t, s.address)
+  await third.closed()
+  assert.equal(s.gateway.probe.refused.connectionsPerIp, 1)
+  for (const client of clients) assert.equal((await client.call(apis.metadata, 4, { topics: [] })).topics.length, 0)
+})
+
+test('who does not say whose key it has is closed in time, and so is who sends nothing', async t => {
+  const guarded = await stage(t, { settings: { auth: 'required' }, timeouts: { authenticationMs: 50 } })
+  const silent = await connectKafka(t, guarded.address)
+  await silent.closed()
+  assert.equal(guarded.gateway.probe.refused.authTimeout, 1)
+  const open = await stage(t, { timeouts: { idleMs: 50 } })
+  const idle = await connectKafka(t, open.address)
+  await idle.closed()
+  assert.equal(open.gateway.probe.refused.idleTimeout, 1)
+})
+
+test('who has not said whose key it has may send no large request', async t => {
+  const s = await stage(t, { settings: { auth: 'required' } })
+  const client = await connectKafka(t, s.address)
+  const size = Buffer.alloc(4)
+  size.writeInt32BE(65_537)
+  client.socket.write(size)
+  await client.closed()
+  assert.equal(s.gateway.probe.refused.frameSize, 1)
+})
+
+test('half a request is waited for so long, and its memory comes back', async t => {
+  const s = await stage(t, { timeouts: { bodyMs: 300 } })
+  const socket = await openSocket(t, s)
+  const body = {
+    acks: -1,
+    timeoutMs: 1,
+    topicData: [{ name: 't', partitionData: [{ index: 0, records: Buffer.alloc(MIB) }] }]
+  }
+  const frame = Buffer.concat(requestFrame(apis.produce, { apiVersion: 7, correlationId: 1, clientId: null }, body))
+  socket.write(frame.subarray(0, frame.length / 2))
+  await waitFor('it to be dropped', () => s.gateway.probe.refused.bodyTimeout === 1)
+  await untilNothingIsHeld(s)
+})
+
+test('a client that asks for much and reads nothing is dropped, and others are served meanwhile', async t => {
+  const s = await stage(t, { timeouts: { writeMs: 1000 } })
+  const writer = await connectKafka(t, s.address)
+  const batch = clientBatch({ records: [{ value: 'x'.repeat(900_000) }] })
+  for (let i = 0; i < 8; i++) assert.equal((await produceBatch(writer, 't', 0, batch)).errorCode, 0)
+  const stuck = await openSocket(t, s)
+  const asked = fetchBody('t', { 0: 0 }, { partitionMaxBytes: 8 * MIB })
+  for (let correlationId = 1; correlationId <= 30; correlationId++)
+    stuck.write(Buffer.concat(requestFrame(apis.fetch, { apiVersion: 11, correlationId, clientId: null }, asked)))
+  await waitFor('answers to be held', () => s.replyBudget.usedBytes > 0)
+  assert.ok((await produceBatch(writer, 't', 0, batch)).errorCode === 0)
+  await waitFor('it to be dropped', () => s.gateway.probe.refused.slowReader === 1)
+  assert.ok(s.replyBudget.usedBytes <= 2 * 9 * MIB, `${s.replyBudget.usedBytes} bytes are held`)
+  writer.socket.destroy()
+  await untilNothingIsHeld(s)
+})
+
+test('a client that goes away while its fetch waits leaves nothing', async t => {
+  const s = await stage(t)
+  const client = await connectKafka(t, s.address)
+  client.send(apis.fetch, 11, fetchBody('t', { 0: 0 }, { maxWaitMs: 60_000 }))
+  const waiting = async (count: number): Promise<boolean> =>
+    (await s.api.get('/metrics')).text.includes(`\nmillrace_watches ${count}\n`)
+  await waitFor('it to wait', () => waiting(1))
+  client.socket.destroy()
+  await waitFor('it to wait no more', () => waiting(0))
+  await untilNothingIsHeld(s)
+})
+
+test('no more than sixteen requests of a connection are in progress: the others stay in its socket', async t => {
+  const s = await stage(t)
+  const client = await connectKafka(t, s.address)
+  const waiting = client.send(apis.fetch, 11, fetchBody('t', { 0: 0 }, { maxWaitMs: 60_000 }))
+  for (let i = 0; i < 40; i++) client.send(apis.metadata, 4, { topics: [] })
+  await waitFor('as many as may to be taken', () => s.gateway.probe.apis.get('Metadata')?.requests === 15)
+  const writer = await connectKafka(t, s.address)
+  await produceBatch(writer, 't', 0, clientBatch({ records: [{ value: 'v' }] }))
+  for (let i = 0; i <= 40; i++) assert.equal((await client.next())?.correlationId, waiting + i)
+})
