@@ -1,6 +1,8 @@
 /** Consumer groups of real Kafka clients, and what they share with groups over HTTP. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { Kafka } from 'kafkajs'
+import { makeTestKey, startGuarded, type TestKey } from '../support/access.ts'
 import { startBroker, waitFor } from '../support/broker.ts'
 import { HttpApi, parse, parseError } from '../support/http-api.ts'
 import { kafkaJs, readInGroup, sharedBy } from '../support/kafkajs.ts'
@@ -116,4 +118,32 @@ test('KafkaJS describes, lists and deletes groups of both kinds, and sets offset
   ])
   await admin.deleteGroups(['kafka'])
   assert.equal((await api.get('/groups/kafka')).status, 404)
+})
+
+test('a group belongs to the key of its first member: other keys are refused, and see nothing of it', async t => {
+  const { broker, admin } = await startGuarded(t)
+  await admin.api.createTopic('orders', 2)
+  const [mine, theirs] = [await makeTestKey(admin.api, 'read:orders'), await makeTestKey(admin.api, 'read:orders')]
+  const clientOf = ({ id: username, secret: password }: TestKey): Kafka =>
+    kafkaJs(broker.kafka, { sasl: { mechanism: 'plain', username, password } })
+  const reader = await readInGroup(t, clientOf(mine), 'g', 'orders')
+  await sharedBy(2, [reader])
+  const other = clientOf(theirs).admin()
+  await other.connect()
+  t.after(() => other.disconnect())
+  assert.deepEqual((await other.listGroups()).groups, [])
+  const refused = /Not authorized to access group/
+  await assert.rejects(other.describeGroups(['g']), refused)
+  await assert.rejects(other.fetchOffsets({ groupId: 'g', topics: ['orders'] }), refused)
+  const intruder = clientOf(theirs).consumer({ groupId: 'g', retry: { retries: 0 } })
+  t.after(() => intruder.disconnect())
+  await intruder.connect()
+  await intruder.subscribe({ topic: 'orders' })
+  const crashed = new Promise<unknown>(resolve =>
+    intruder.on('consumer.crash', ({ payload }) => resolve(payload.error))
+  )
+  void intruder.run({ eachMessage: () => Promise.resolve() })
+  assert.match(String(await crashed), refused)
+  assert.equal((await mine.api.get('/groups/g')).status, 200)
+  assert.equal((await theirs.api.get('/groups/g')).status, 403)
 })
