@@ -256,6 +256,21 @@ describe('a consumer in a group', () => {
     assert.deepEqual(await committed(at), { 0: 31 })
   })
 
+  test('is not set back by a member that hears only at its end that it was given up', async t => {
+    const at = await stage(t, 1)
+    await fill(at, 40)
+    const consumer = groupOf(t, at, { commitIntervalMs: 0, heartbeatIntervalMs: 60_000 })
+    for await (const record of consumer) {
+      if (record.offset < 4) continue
+      const { text } = await at.api.get('/groups/readers')
+      const [member] = (JSON.parse(text) as { members: { member_id: string }[] }).members
+      await at.api.post('/groups/readers/leave', { member_id: member?.member_id })
+      await at.api.post('/groups/readers/commit', { topic: TOPIC, partition: 0, offset: 30 })
+      break
+    }
+    assert.deepEqual(await committed(at), { 0: 30 })
+  })
+
   test('begins behind what is there, if asked to, only where nothing is committed', async t => {
     const at = await stage(t, 1)
     await fill(at, 10)

@@ -4,6 +4,8 @@
  *
  * Invariants
  * - Commits go one after the other, and only upwards: from where the group was when the partition was assigned.
+ * - Nothing is committed unless the broker has said within a heartbeat's interval that this is still a member; at the end
+ *   it is asked once more. So a member whose event loop was blocked does not set the group back behind the others.
  * - After the broker gave the member up, all its partitions begin anew where the group has committed: others may have read on.
  */
 import { clientErrorOf, type ClientError } from './client-error.ts'
@@ -28,6 +30,18 @@ export interface ShareTimes {
   readonly reconnect: Backoff
 }
 
+/** Calls that wait for those before them. */
+class Turns {
+  #last: Promise<void> = Promise.resolve()
+
+  /** Whoever asked hears of a failure; the next call is made in any case. */
+  take(call: () => Promise<void>): Promise<void> {
+    const taken = this.#last.then(call)
+    this.#last = taken.catch(() => undefined)
+    return taken
+  }
+}
+
 export class GroupShare {
   readonly #member: GroupMember
   readonly #reading: Reading
@@ -35,7 +49,11 @@ export class GroupShare {
   readonly #reconnect: Backoff
   /** What this member has committed of a reader. */
   readonly #committed = new WeakMap<PartitionReader, number>()
-  #committing: Promise<void> = Promise.resolve()
+  /** Joins and beats, one after the other: an answer from before a join is no news after it. */
+  readonly #asking = new Turns()
+  readonly #committing = new Turns()
+  /** When the broker was last asked whether this is a member, and said so; on the clock of performance.now(). */
+  #confirmedMs = -Infinity
   #isEnded = false
   readonly #bell = new Bell()
 
@@ -48,7 +66,7 @@ export class GroupShare {
 
   /** Joins; beats and commits from then on. @throws ClientError */
   async start(): Promise<void> {
-    await this.#persist(() => this.#join())
+    await this.#persist(() => this.#asking.take(() => this.#join()))
     const fail = (error: unknown): void => {
       if (!this.#isEnded) this.#owner.onFailed(clientErrorOf(error))
     }
@@ -58,11 +76,7 @@ export class GroupShare {
 
   /** Commits what is finished of partitions that are still this member's. */
   commit(): Promise<void> {
-    const commit = (): Promise<void> => this.#commit()
-    const committing = this.#committing.then(commit, commit)
-    // Whoever asked hears of it; the next commit goes on in any case.
-    this.#committing = committing.catch(() => undefined)
-    return committing
+    return this.#committing.take(() => this.#commit())
   }
 
   /** @throws ClientError: what was finished is not committed */
@@ -78,21 +92,30 @@ export class GroupShare {
   }
 
   async #join(): Promise<void> {
+    const askedMs = performance.now()
     const assigned = await this.#member.join()
+    this.#confirmedMs = askedMs
     if (this.#isEnded) await this.#member.leave()
     else this.#owner.onAssigned(assigned)
+  }
+
+  /** Asks whether this is still a member; joins again if not. */
+  async #confirm(): Promise<void> {
+    const askedMs = performance.now()
+    const beat = await this.#member.beat()
+    if (beat.kind === 'moved') this.#owner.onAssigned(beat.assigned)
+    if (beat.kind !== 'lost') {
+      this.#confirmedMs = askedMs
+      return
+    }
+    this.#owner.onLost()
+    if (!this.#isEnded) await this.#join()
   }
 
   async #beat(): Promise<void> {
     while (!this.#isEnded) {
       await this.#bell.wait(this.#reading.heartbeatIntervalMs)
-      await this.#persist(async () => {
-        const beat = await this.#member.beat()
-        if (beat.kind === 'moved') this.#owner.onAssigned(beat.assigned)
-        if (beat.kind !== 'lost') return
-        this.#owner.onLost()
-        await this.#join()
-      })
+      await this.#persist(() => this.#asking.take(() => this.#confirm()))
     }
   }
 
@@ -104,6 +127,8 @@ export class GroupShare {
   }
 
   async #commit(): Promise<void> {
+    const isConfirmed = performance.now() - this.#confirmedMs <= this.#reading.heartbeatIntervalMs
+    if (this.#isEnded || !isConfirmed) await this.#asking.take(() => this.#confirm())
     for (const reader of this.#owner.readers()) {
       const { finishedOffset, from } = reader
       const committed = this.#committed.get(reader) ?? (typeof from === 'number' ? from : -1)

@@ -74,8 +74,11 @@ describe('the share of a group', () => {
     })
   }
 
+  const beat: GroupMember['beat'] = () => Promise.resolve({ kind: 'same' })
+
   test('says at its end that the commit failed, not what failed after it', async () => {
     const member = {
+      beat,
       commit: () => Promise.reject(clientError('connection', 'no', 'the commit failed')),
       leave: () => Promise.reject(clientError('connection', 'no', 'leaving failed'))
     }
@@ -97,9 +100,38 @@ describe('the share of a group', () => {
       readers = [low, high]
       return Promise.resolve()
     }
-    const share = shareOf({ commit }, () => readers)
+    const share = shareOf({ beat, commit }, () => readers)
     await share.commit()
     await share.commit()
     assert.deepEqual(committed, [31])
+  })
+
+  test('asks whether it is still a member before it commits after the event loop was blocked', async () => {
+    const calls: string[] = []
+    let readers: Partial<PartitionReader>[] = []
+    const member: Partial<GroupMember> = {
+      join: () => Promise.resolve({ places: [], committed: () => null }),
+      beat: () => {
+        calls.push('beat')
+        return Promise.resolve({ kind: 'lost' })
+      },
+      commit: (_, offset) => {
+        calls.push(`commit ${offset}`)
+        return Promise.resolve()
+      },
+      leave: () => Promise.resolve()
+    }
+    const heartbeatIntervalMs = 100
+    const share = new GroupShare(
+      member as GroupMember,
+      { ...times, reading: readingOf({ host: 'h', port: 1, heartbeatIntervalMs, commitIntervalMs: 0 }) },
+      { ...owner, readers: () => readers as readonly PartitionReader[], onLost: () => (readers = []) }
+    )
+    await share.start()
+    readers = [{ finishedOffset: 5, from: 0 }]
+    for (const endMs = performance.now() + 2 * heartbeatIntervalMs; performance.now() < endMs;);
+    await share.commit()
+    assert.deepEqual(calls, ['beat'])
+    await share.end()
   })
 })
