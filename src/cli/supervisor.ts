@@ -4,7 +4,7 @@
  * It must never stop the broker, nor delay it for long: a word that does not arrive is a line in the log. One that is still
  * under way when the next is due is given up: only the last says how things are, and it must not wait for the others.
  */
-import { execFile } from 'node:child_process'
+import { execFile, type ExecFileException } from 'node:child_process'
 import type { Logger } from '../base/logger.ts'
 
 /**
@@ -12,8 +12,6 @@ import type { Logger } from '../base/logger.ts'
  * @returns when they were taken or given up; never rejects.
  */
 export type TellSupervisor = (words: readonly string[], timeoutMs: number) => Promise<void>
-
-const NOT_TOLD = 'the supervisor could not be told'
 
 /** For a process without such a supervisor: says nothing to nobody. */
 export function createTellSupervisor(
@@ -28,7 +26,7 @@ export function createTellSupervisor(
     cut = new AbortController()
     const { signal } = cut
     // One after the other: READY=1 that came in after STOPPING=1 would be the last word.
-    last = last.then(() => runNotify(words, env, logger, AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)])))
+    last = last.then(() => runNotify(words, env, logger, { signal, timeout: timeoutMs }))
     return last
   }
 }
@@ -38,22 +36,21 @@ function runNotify(
   words: readonly string[],
   env: NodeJS.ProcessEnv,
   logger: Logger,
-  signal: AbortSignal
+  bounds: { readonly signal: AbortSignal; readonly timeout: number }
 ): Promise<void> {
   return new Promise(resolve => {
-    execFile('systemd-notify', words, { env, signal }, (error, _, stderr) => {
-      if (error !== null) logger.warn({ words, reason: reasonOf(error, stderr, signal) }, NOT_TOLD)
+    execFile('systemd-notify', words, { env, ...bounds }, (error, _, stderr) => {
+      // One that was given up for the next is no news: most likely it arrived, and only its receipt was to come.
+      if (error !== null && !bounds.signal.aborted) {
+        logger.warn({ words, reason: reasonOf(error, stderr) }, 'the supervisor could not be told')
+      }
       resolve()
     })
   })
 }
 
-function reasonOf(error: Error, stderr: string, { aborted, reason }: AbortSignal): string {
-  if (aborted)
-    return reason instanceof Error && reason.name === 'TimeoutError'
-      ? 'nobody took it in time'
-      : 'given up for the next word'
-  if ('code' in error && error.code === 'ENOENT')
-    return 'there is no systemd-notify: install it, or unset NOTIFY_SOCKET'
+function reasonOf(error: ExecFileException, stderr: string): string {
+  if (error.killed === true) return 'nobody took it in time'
+  if (error.code === 'ENOENT') return 'there is no systemd-notify: install it, or unset NOTIFY_SOCKET'
   return stderr.trim() || error.message
 }
