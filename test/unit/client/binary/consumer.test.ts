@@ -125,7 +125,7 @@ describe('the share of a group', () => {
     const share = new GroupShare(
       member as GroupMember,
       { ...times, reading: readingOf({ host: 'h', port: 1, heartbeatIntervalMs, commitIntervalMs: 0 }) },
-      { ...owner, readers: () => readers as readonly PartitionReader[], onLost: () => (readers = []) }
+      { ...owner, readers: () => readers as unknown as readonly PartitionReader[], onLost: () => (readers = []) }
     )
     await share.start()
     readers = [{ finishedOffset: 5, from: 0 }]
