@@ -124,9 +124,9 @@ async function tellNoPeers(
   return exitCode
 }
 
-/** node:tls tells of a side that speaks no TLS in words about its sources; a broker that wants TLS just closes. */
-function connectProblem({ kind, message }: Es01Error, { host, port, tls }: ClientOptions): string {
-  if (isPlainPeer(message)) {
+/** Of TLS in the words of the command line, not of the library; a broker that wants it just closes. */
+function connectProblem({ kind, message, cause }: Es01Error, { host, port, tls }: ClientOptions): string {
+  if (cause instanceof Error && isPlainPeer(cause.message)) {
     return `what listens at ${host}:${port} does not speak TLS, and --broker is an https address`
   }
   const mayWantTls = tls === undefined && kind === 'connection' && message.includes('closed the connection')
