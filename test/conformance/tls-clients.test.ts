@@ -9,20 +9,23 @@ import { test } from 'node:test'
 import { BinaryClient, PipelinedClient } from '../../src/client/binary/index.ts'
 import { connectEs01 } from '../../src/client/es01/client.ts'
 import { startBroker } from '../support/broker.ts'
-import { makeCertificate, writeCertificate } from '../support/certificate.ts'
+import { makeVouchedCertificate, writeCertificate } from '../support/certificate.ts'
 import { atEnd } from '../support/clean-up.ts'
 import { temporaryDirectory } from '../support/temporary-directory.ts'
 import { run } from './cli-stage.ts'
 
 test('command line and ES01 clients work over TLS with the authority they are told of, and with no other', async t => {
   const folder = temporaryDirectory(t)
-  const made = makeCertificate('private')
+  const made = makeVouchedCertificate('private')
   const files = writeCertificate(folder, made)
-  writeFileSync(join(folder, 'other.pem'), makeCertificate('other').cert)
+  const authority = join(folder, 'authority.pem')
+  writeFileSync(authority, made.ca)
+  const other = makeVouchedCertificate('other')
+  writeFileSync(join(folder, 'other.pem'), other.ca)
   const { server, es01 } = await startBroker(t, { flags: { '--tls-cert': files.cert, '--tls-key': files.key } })
   const stage = { folder, env: { ES_BROKER: `https://${server.httpAddress}` } }
   const trusting = async (line: string): Promise<string> => {
-    const { code, stdout, stderr } = await run(stage, `${line} --tls-ca ${files.cert}`)
+    const { code, stdout, stderr } = await run(stage, `${line} --tls-ca ${authority}`)
     assert.deepEqual([code, stderr], [0, ''], line)
     return stdout
   }
@@ -37,7 +40,7 @@ test('command line and ES01 clients work over TLS with the authority they are to
     assert.match(await trusting('topic describe --name orders'), /\npartition=1 start_offset=0 end_offset=1 /)
   })
   await t.test('produce and consume over ES01', async () => {
-    const client = await connectEs01({ ...es01, tls: { ca: made.cert } })
+    const client = await connectEs01({ ...es01, tls: { ca: made.ca } })
     atEnd(t, () => client.destroy())
     await client.ping()
     assert.deepEqual(await client.produce('orders', [{ value: 'binary', partition: 1 }]), [
@@ -50,7 +53,7 @@ test('command line and ES01 clients work over TLS with the authority they are to
     )
   })
   await t.test('produce, consume and batches of the client library, with gzip', async () => {
-    const options = { ...es01, tls: { ca: made.cert }, gzip: true }
+    const options = { ...es01, tls: { ca: made.ca }, gzip: true }
     const client = new BinaryClient(options)
     const batching = new PipelinedClient(options)
     atEnd(t, () => client.destroy())
@@ -83,7 +86,7 @@ test('command line and ES01 clients work over TLS with the authority they are to
   await t.test(
     'the ES01 client and the client library refuse them with a text that names the certificate, and nothing was written',
     async () => {
-      for (const tls of [{}, { ca: makeCertificate('other').cert }]) {
+      for (const tls of [{}, { ca: other.ca }]) {
         const library = new BinaryClient({ ...es01, tls })
         atEnd(t, () => library.destroy())
         await assert.rejects(library.produce('orders', [{ value: 'x' }]), {

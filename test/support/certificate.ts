@@ -1,11 +1,12 @@
 /**
- * Certificates for tests, made on the spot: self-signed, for 127.0.0.1, ::1 and localhost, P-256 with SHA-256.
+ * Certificates for tests, made on the spot: self-signed or of a private authority, for 127.0.0.1, ::1 and localhost,
+ * P-256 with SHA-256.
  * The bytes of an X.509 certificate are written here because node:crypto reads certificates and makes none.
  *
  *   certificate  SEQUENCE { tbs, algorithm, BIT STRING signature }
  *   tbs          SEQUENCE { [0] version, serial, algorithm, issuer, validity, subject, public key, [3] extensions }
  */
-import { generateKeyPairSync, randomBytes, sign } from 'node:crypto'
+import { createPrivateKey, generateKeyPairSync, randomBytes, sign, type KeyObject } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
@@ -46,34 +47,57 @@ function extension(id: string, value: Buffer): Buffer {
   return sequence(oid(id), der(0x04, value))
 }
 
-/** @param name shows as the common name. @param endsMs Unix ms of its last moment; default: in a day. */
-export function makeCertificate(name: string, endsMs = Date.now() + DAY_MS): TestCertificate {
+/** Who vouches for a certificate. */
+interface Issuer {
+  readonly name: string
+  readonly key: KeyObject
+}
+
+/** A certificate and its key. @param issuer null: it vouches for itself. */
+function issue(name: string, endsMs: number, extensions: Buffer, issuer: Issuer | null): TestCertificate {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
-  const names = sequence(
-    der(0x82, Buffer.from('localhost')),
-    der(0x87, Buffer.from([127, 0, 0, 1])),
-    der(0x87, Buffer.concat([Buffer.alloc(15), Buffer.from([1])]))
-  )
   const tbs = sequence(
     der(0xa0, der(0x02, Buffer.from([2]))),
     der(0x02, Buffer.concat([Buffer.from([1]), randomBytes(8)])),
     algorithm,
-    nameOf(name),
+    nameOf(issuer?.name ?? name),
     sequence(timeOf(endsMs - 365 * DAY_MS), timeOf(endsMs)),
     nameOf(name),
     publicKey.export({ type: 'spki', format: 'der' }),
-    der(
-      0xa3,
-      sequence(extension(basicConstraints, sequence(der(0x01, Buffer.from([255])))), extension(subjectAltName, names))
-    )
+    der(0xa3, extensions)
   )
-  const signature = sign('sha256', tbs, privateKey)
+  const signature = sign('sha256', tbs, issuer?.key ?? privateKey)
   const bytes = sequence(tbs, algorithm, der(0x03, Buffer.alloc(1), signature))
   const lines = bytes.toString('base64').match(/.{1,64}/g) ?? []
   return {
     cert: `-----BEGIN CERTIFICATE-----\n${lines.join('\n')}\n-----END CERTIFICATE-----\n`,
     key: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
   }
+}
+
+const isAuthority = extension(basicConstraints, sequence(der(0x01, Buffer.from([255]))))
+const isNoAuthority = extension(basicConstraints, sequence())
+const namesOfThisMachine = extension(
+  subjectAltName,
+  sequence(
+    der(0x82, Buffer.from('localhost')),
+    der(0x87, Buffer.from([127, 0, 0, 1])),
+    der(0x87, Buffer.concat([Buffer.alloc(15), Buffer.from([1])]))
+  )
+)
+
+/** @param name shows as the common name. @param endsMs Unix ms of its last moment; default: in a day. */
+export function makeCertificate(name: string, endsMs = Date.now() + DAY_MS): TestCertificate {
+  return issue(name, endsMs, sequence(isAuthority, namesOfThisMachine), null)
+}
+
+/** A private authority, and a certificate of this machine that it vouches for. @returns the authority's own as `ca`, PEM. */
+export function makeVouchedCertificate(name: string): TestCertificate & { readonly ca: string } {
+  const endsMs = Date.now() + DAY_MS
+  const authorityName = `authority of ${name}`
+  const authority = issue(authorityName, endsMs, sequence(isAuthority), null)
+  const issuer = { name: authorityName, key: createPrivateKey(authority.key) }
+  return { ...issue(name, endsMs, sequence(isNoAuthority, namesOfThisMachine), issuer), ca: authority.cert }
 }
 
 /** Writes both files. @returns their paths. */
