@@ -22,6 +22,8 @@ export const clientErrorKinds = [
   'untrusted',
   /** `send` beyond `bufferBytes`. */
   'buffer-full',
+  /** The place of a consumer is behind the end of its partition: what it stood behind is gone. */
+  'out-of-range',
   /** By this program. */
   'closed',
   /** An argument is. */

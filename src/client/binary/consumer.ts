@@ -24,7 +24,7 @@ export interface PartitionsOptions extends ReadOptions {
   readonly topic: string
   /** Left out: all there are when the loop begins. */
   readonly partitions?: readonly number[]
-  /** Left out: earliest. */
+  /** Left out: earliest. If given as earliest or latest, also for places that are lost because the topic was made anew. */
   readonly from?: StartPlace
 }
 
@@ -34,7 +34,7 @@ export interface GroupOptions extends GroupReadOptions {
   readonly topics: readonly string[]
   /** Of the broker's HTTP listener, where groups are coordinated: `http://127.0.0.1:9000`. */
   readonly http: string
-  /** For partitions of which the group has committed nothing. Left out: earliest. */
+  /** For partitions of which the group has committed nothing. Left out: earliest. If given, also for places that are lost. */
   readonly from?: 'earliest' | 'latest'
 }
 
@@ -200,12 +200,27 @@ export class Consumer implements AsyncIterable<ReceivedRecord> {
     for (const reader of made) reader.start()
   }
 
+  /** The topic was made anew, or a broker that lost power ends before what it gave. */
+  #replace(reader: PartitionReader, place: number, end: number): void {
+    const { topic, partition } = reader
+    const { from } = this.#options
+    if (from !== 'earliest' && from !== 'latest') {
+      const reason = `partition ${partition} of topic ${topic} ends at ${end}, before offset ${place}: was it made anew?`
+      return this.#fail(clientError('out-of-range', 'no', reason))
+    }
+    reader.stop()
+    const anew = new PartitionReader(topic, partition, from, this.#readerParts())
+    this.#readers = this.#readers.map(other => (other === reader ? anew : other))
+    anew.start()
+  }
+
   #readerParts() {
     return {
       client: this.#client,
       reading: this.#reading,
       reconnect: this.#reconnect,
       onRead: () => this.#bell.ring(),
+      onPlaceLost: (reader: PartitionReader, place: number, end: number) => this.#replace(reader, place, end),
       onFailed: (error: ClientError) => this.#fail(error)
     }
   }

@@ -26,6 +26,8 @@ export interface ReaderParts {
   readonly reconnect: Backoff
   /** There is something to take. */
   readonly onRead: () => void
+  /** What it stood behind is gone: the partition ends before its place. Nothing will come any more. */
+  readonly onPlaceLost: (reader: PartitionReader, place: number, end: number) => void
   /** Nothing will come any more. */
   readonly onFailed: (error: ClientError) => void
 }
@@ -98,8 +100,9 @@ export class PartitionReader {
     let silenceMs = silence.firstMs
     while (!this.#isStopped) {
       const { records, nextOffset, highWatermark } = await this.#read(offset)
-      offset = nextOffset
       if (this.#isStopped) return
+      if (offset > highWatermark) return this.#parts.onPlaceLost(this, offset, highWatermark)
+      offset = nextOffset
       if (records.length > 0) {
         silenceMs = silence.firstMs
         this.#ahead = records.map(record => ({ topic: this.topic, ...record }))

@@ -1,6 +1,6 @@
 /** The consumer against a broker that is away, and the share of a group whose coordinator fails. */
 import assert from 'node:assert/strict'
-import { describe, test } from 'node:test'
+import { describe, test, type TestContext } from 'node:test'
 import { clientError } from '../../../../src/client/binary/client-error.ts'
 import type { GroupMember } from '../../../../src/client/binary/group-member.ts'
 import { GroupShare } from '../../../../src/client/binary/group-share.ts'
@@ -8,6 +8,7 @@ import { Consumer } from '../../../../src/client/binary/index.ts'
 import { readingOf } from '../../../../src/client/binary/options.ts'
 import type { PartitionReader } from '../../../../src/client/binary/partition-reader.ts'
 import { opcodes, type Frame } from '../../../../src/wire/es01/frame.ts'
+import type { Es01Address } from '../../../support/broker.ts'
 import { startPeer, type PeerConnection } from '../../../support/es01-peer.ts'
 
 /** Partition 2^31 − 1, which no topic has, is asked for at bytes 3 to 6 of a request for topic `t`. */
@@ -60,6 +61,46 @@ describe('a consumer whose broker is away at the beginning', () => {
     const next = consumer[Symbol.asyncIterator]().next()
     await consumer.close()
     assert.deepEqual(await next, { done: true, value: undefined })
+  })
+})
+
+describe('a consumer whose topic is made anew', () => {
+  /** Its one record is read; then the log is empty, and the place behind that record beyond its end. */
+  function consumerOf(t: TestContext, address: Es01Address, options: object): Consumer {
+    const consumer = new Consumer({ ...address, topic: 't', partitions: [0], ...options })
+    t.after(() => consumer.close())
+    return consumer
+  }
+
+  function madeAnew(t: TestContext): Promise<Es01Address> {
+    return startPeer(t, {
+      onFrame: ({ requestId, payload }, peer) => {
+        const offset = payload.readBigUInt64BE(7)
+        const nothing = Buffer.alloc(20)
+        nothing.writeBigUInt64BE(offset, 0)
+        peer.answer(requestId, opcodes.consumed, offset === 0n ? oneRecord() : nothing)
+      }
+    })
+  }
+
+  test('begins anew where it was told to', async t => {
+    const offsets: number[] = []
+    for await (const { offset } of consumerOf(t, await madeAnew(t), { from: 'earliest' })) {
+      if (offsets.push(offset) === 3) break
+    }
+    assert.deepEqual(offsets, [0, 0, 0])
+  })
+
+  test('ends with an error where it was not, instead of waiting for offsets that come again', async t => {
+    const address = await madeAnew(t)
+    for (const from of [undefined, 0, 7]) {
+      const loop = async (): Promise<void> => {
+        for await (const { offset } of consumerOf(t, address, from === undefined ? {} : { from })) {
+          assert.equal(offset, 0)
+        }
+      }
+      await assert.rejects(loop(), { kind: 'out-of-range', written: 'no', retryable: false })
+    }
   })
 })
 
