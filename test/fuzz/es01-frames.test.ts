@@ -5,28 +5,17 @@
  */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import type { RequestReader } from '../../src/gateway/es01/requests.ts'
 import { opcodes } from '../../src/wire/es01/frame.ts'
 import { isLong, seed } from '../support/crash-run.ts'
 import { replayLine } from '../support/log-random.ts'
+import { usedBytes } from '../support/used-bytes.ts'
 import { CountingPool, type Plant } from './es01-receiver.ts'
 import { newCounts, playGroup } from './es01-run.ts'
 
 const FILE = 'test/fuzz/es01-frames.test.ts'
 const frames = Number(process.env['FUZZ_FRAMES'] ?? (isLong ? 1_000_000 : 20_000))
 const MIB = 1024 * 1024
-
-setFlagsFromString('--expose-gc')
-const collect = runInNewContext('gc') as () => void
-
-/** Bytes in use, once what is garbage is gone. */
-function usedBytes(): number {
-  collect()
-  const { heapUsed, arrayBuffers } = process.memoryUsage()
-  return heapUsed + arrayBuffers
-}
 
 /** The command that plays the group of that seed alone. */
 const replay = (group: number): string =>
@@ -40,13 +29,13 @@ test(`${frames} frames are each answered, refused or waited for as the specifica
   t.after(() => (Error.stackTraceLimit = limit))
   const counts = newCounts()
   await playGroup(seed, replay(seed), counts)
-  const before = usedBytes()
+  const before = await usedBytes()
   let most = before
   for (let group = seed + 1; counts.frames < frames; group++) {
     await playGroup(group, replay(group), counts)
-    if (group % 2_000 === 0) most = Math.max(most, usedBytes())
+    if (group % 2_000 === 0) most = Math.max(most, await usedBytes())
   }
-  const grown = usedBytes() - before
+  const grown = (await usedBytes()) - before
   const made = counts.madeBytes / counts.receivedBytes
   t.diagnostic(
     `${counts.frames} frames, ${counts.packedFrames} of them gzip, of ${counts.sessions} sessions, ${counts.receivedBytes} bytes`

@@ -5,8 +5,6 @@
  */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import type { Logger } from '../../src/base/logger.ts'
 import { kafkaHandlers } from '../../src/gateway/kafka/handlers.ts'
 import { apis } from '../../src/wire/kafka/apis/index.ts'
@@ -19,20 +17,12 @@ import { HttpApi } from '../support/http-api.ts'
 import { connectKafka, type KafkaClient } from '../support/kafka-client.ts'
 import { randomStruct } from '../support/kafka-messages.ts'
 import { diceOf, replayLine, type Dice } from '../support/log-random.ts'
+import { usedBytes } from '../support/used-bytes.ts'
 
 const FILE = 'test/fuzz/kafka-requests.test.ts'
 const wanted = Number(process.env['FUZZ_REQUESTS'] ?? (isLong ? 200_000 : 2_000))
 const MIB = 1024 * 1024
 const REQUESTS_MAX = 12
-
-setFlagsFromString('--expose-gc')
-const collect = runInNewContext('gc') as () => void
-
-function usedBytes(): number {
-  collect()
-  const { heapUsed, arrayBuffers } = process.memoryUsage()
-  return heapUsed + arrayBuffers
-}
 
 /** Those that are answered without others having to do something: groups wait for their members. */
 const served: readonly AnyApi[] = Object.values<AnyApi>(apis).filter(
@@ -124,7 +114,7 @@ test(`${wanted} requests, many of them damaged, are answered or end their connec
     const counts = await playRound(t, broker, round)
     sent += counts.sent
     answered += counts.answered
-    if (before === 0 && sent > wanted / 4) before = usedBytes()
+    if (before === 0 && sent > wanted / 4) before = await usedBytes()
     assert.deepEqual(failures, [], replayLine(round, FILE))
   }
   const { kafka } = broker.server
@@ -137,7 +127,7 @@ test(`${wanted} requests, many of them damaged, are answered or end their connec
     assert.equal(held, '0', `${budget} stay held`)
   }
   assert.ok(answered > sent / 4, `${answered} of ${sent} were answered`)
-  const grown = usedBytes() - before
+  const grown = (await usedBytes()) - before
   t.diagnostic(`${sent} requests, ${answered} answered; ${(grown / MIB).toFixed(1)} MiB more in use at the end`)
   assert.ok(grown < 64 * MIB, `${grown} bytes more are in use at the end`)
 })
