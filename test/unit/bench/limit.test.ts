@@ -23,7 +23,8 @@ test('the file is filled to its size before the loop and never grows in it', t =
   assert.equal(statSync(path).size, 100_000)
   assert.equal(sums.bytes, sums.requests * 4096)
   assert.equal(sums.latency.count, sums.requests)
-  assert.ok(sums.seconds >= 0.03)
+  // A difference of two readings of the clock, which may be a hair short of the window.
+  assert.ok(sums.seconds > 0.0299)
 })
 
 test('the bytes of every write are in the file afterwards, whole pieces side by side', t => {
