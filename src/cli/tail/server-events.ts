@@ -36,8 +36,14 @@ export class EventParser {
 
   /** @returns the events that end in this piece. */
   take(text: string): ServerEvent[] {
-    const lines = (this.#line + text).split('\n')
-    this.#line = lines.pop() ?? ''
+    const end = text.lastIndexOf('\n')
+    if (end === -1) {
+      // Not looked through again with each piece: a long line comes in many.
+      this.#line += text
+      return []
+    }
+    const lines = (this.#line + text.slice(0, end)).split('\n')
+    this.#line = text.slice(end + 1)
     return lines.flatMap(line => (line === '' ? this.#end() : this.#takeField(line)))
   }
 
