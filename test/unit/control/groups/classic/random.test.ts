@@ -241,7 +241,7 @@ class Play {
 
 describe('classic groups whose members do anything at any time', () => {
   it('have one stable generation with one leader, whose word is what each member gets', t => {
-    const seed = chosenSeed()
+    const seed = process.env['MILLRACE_SEED'] === undefined ? 1 : chosenSeed()
     t.diagnostic(replayLine(seed, 'test/unit/control/groups/classic/random.test.ts'))
     let stable = 0
     for (let round = 0; round < 20; round++) {
