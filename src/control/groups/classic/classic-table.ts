@@ -28,7 +28,7 @@ export interface ClassicCounts {
 
 export class ClassicTable {
   readonly #groups = new Map<number, ClassicGroup>()
-  /** Those with members, or ids that were given out. */
+  /** Those in which time ends something: not empty, be it of a member that went while others were waited for, or with ids given out. */
   readonly #live = new Map<number, ClassicGroup>()
   readonly #newMemberId: (prefix: string) => string
   #members = 0
@@ -157,7 +157,7 @@ export class ClassicTable {
     this.#members += group.memberCount - memberCount
     this.#pending += group.pendingCount - pendingCount
     this.#bytes += group.bytes - bytes
-    if (group.memberCount + group.pendingCount > 0) this.#live.set(number, group)
+    if (group.state !== 'Empty' || group.pendingCount > 0) this.#live.set(number, group)
     else this.#live.delete(number)
     this.onChanged?.(number, group.deadlineMs)
     return result
