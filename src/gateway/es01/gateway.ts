@@ -20,7 +20,7 @@ import type { ByteShare } from '../shared/byte-share.ts'
 import type { Certificates } from '../shared/certificates.ts'
 import { LatencyMeter } from '../shared/latency-meter.ts'
 import { acceptOptions, listenOn } from '../shared/listen-on.ts'
-import { isMemoryShort } from '../shared/memory-short.ts'
+import { OpenConnections } from '../shared/open-connections.ts'
 import { ClientAddresses } from '../shared/addresses.ts'
 import { BufferPool } from '../shared/buffer-pool.ts'
 import { ConnectionTurns } from '../shared/connection-turns.ts'
@@ -37,9 +37,6 @@ import { RequestReader } from './requests.ts'
 import { SecureDoor } from '../shared/secure-door.ts'
 import type { Es01Settings, Es01Timeouts } from './settings.ts'
 import { timeoutsOf } from './settings.ts'
-
-/** Longest time between two sweeps: how late a deadline may be noticed. */
-const SWEEP_MS_MAX = 1000
 
 export interface Es01GatewayOptions {
   readonly broker: Broker
@@ -103,17 +100,14 @@ class Listener implements Es01Gateway, ConnectionHost {
   readonly doorkeeper: Doorkeeper
   readonly #broker: Broker
   readonly #settings: Es01Settings
-  readonly #requestBudget: ByteBudget
   readonly #connectionsMax: number
   readonly #server: Server
-  readonly #connections = new Set<HostedConnection>()
+  readonly #connections: OpenConnections<HostedConnection>
   readonly #addresses: ClientAddresses
   /** null: without TLS. */
   readonly #door: SecureDoor<Guest> | null
   readonly #turns: ConnectionTurns<HostedConnection>
-  #sweepTimer: NodeJS.Timeout | null = null
   #isStopping = false
-  #onEmpty: (() => void) | null = null
 
   constructor(options: Es01GatewayOptions) {
     const { broker, settings, replyBudget, requestBudget } = options
@@ -124,7 +118,6 @@ class Listener implements Es01Gateway, ConnectionHost {
     this.timeouts = timeoutsOf(settings, options.timeouts ?? {})
     this.frameLengthMax = frameLengthMax(settings.maxRecordBytes)
     this.replyBudget = replyBudget
-    this.#requestBudget = requestBudget
     this.receive = createReceiveShared(this.pool, requestBudget)
     const largestBytes = this.frameLengthMax + limits.frameSurplusBytes
     const memoryShare = Math.max(largestBytes, requestBudget.limitBytes / limits.addressRequestShare)
@@ -143,6 +136,15 @@ class Listener implements Es01Gateway, ConnectionHost {
     this.doorkeeper = new Doorkeeper(settings.auth, broker.keys)
     const share = Math.floor(replyBudget.limitBytes / limits.connectionReplyShare)
     this.replyShareBytes = Math.max(this.requests.largestAnswerBytes, share)
+    this.#connections = new OpenConnections({
+      clock: this.clock,
+      timeouts: { ...this.timeouts },
+      addresses: this.#addresses,
+      replyBudget,
+      requestBudget,
+      largestAnswerBytes: this.requests.largestAnswerBytes,
+      largestRequestBytes: this.frameLengthMax
+    })
     this.#connectionsMax = options.connectionsMax ?? readConnectionsMax()
     this.#door = this.#buildDoor(options.certificates ?? null)
     this.#server = createServer(acceptOptions, socket => this.#accept(socket))
@@ -205,16 +207,8 @@ class Listener implements Es01Gateway, ConnectionHost {
     for (const connection of this.#connections) connection.beginClose()
     this.#broker.turn()
     this.#turns.flush()
-    if (this.#connections.size === 0) return
-    await new Promise<void>(resolve => {
-      const timer = setTimeout(() => {
-        this.logger.warn({ connections: this.#connections.size }, 'ES01 connections were cut off at the deadline')
-        for (const connection of this.#connections) connection.abandon()
-      }, deadlineMs)
-      this.#onEmpty = () => {
-        clearTimeout(timer)
-        resolve()
-      }
+    await this.#connections.ended(deadlineMs, () => {
+      this.logger.warn({ connections: this.#connections.size }, 'ES01 connections were cut off at the deadline')
     })
   }
 
@@ -235,12 +229,7 @@ class Listener implements Es01Gateway, ConnectionHost {
   }
 
   closed(connection: HostedConnection): void {
-    if (!this.#connections.delete(connection)) return
-    this.#addresses.leave(connection.remoteAddress)
-    if (this.#connections.size > 0) return
-    if (this.#sweepTimer !== null) clearInterval(this.#sweepTimer)
-    this.#sweepTimer = null
-    this.#onEmpty?.()
+    this.#connections.remove(connection)
   }
 
   #accept(socket: Socket): void {
@@ -264,7 +253,6 @@ class Listener implements Es01Gateway, ConnectionHost {
   /** Begins to speak ES01 over what may be read in plain. */
   #open(socket: Socket, remoteAddress: string, memory: ByteShare): void {
     this.#connections.add(new Es01Connection(this, socket, remoteAddress, memory))
-    if (this.#sweepTimer === null) this.#sweepTimer = setInterval(() => this.#sweep(), this.#sweepMs())
   }
 
   #turnAway(socket: Socket, reason: CloseReason): void {
@@ -275,24 +263,6 @@ class Listener implements Es01Gateway, ConnectionHost {
   #onAcceptError(error: Error): void {
     this.probe.acceptErrors++
     this.logger.warn({ error: error.message }, 'an ES01 connection could not be accepted')
-  }
-
-  #sweepMs(): number {
-    return Math.max(1, Math.min(SWEEP_MS_MAX, Math.min(...Object.values(this.timeouts)) / 4))
-  }
-
-  #sweep(): void {
-    const nowMs = this.clock.monotonicMs()
-    const replies = isMemoryShort(this.replyBudget, this.requests.largestAnswerBytes)
-    const forAll = isMemoryShort(this.#requestBudget, this.frameLengthMax)
-    let longest: HostedConnection | null = null
-    for (const connection of this.#connections) {
-      const requests = forAll || this.#addresses.isShort(connection.remoteAddress, this.frameLengthMax)
-      connection.checkDeadlines(nowMs, { replies, requests })
-      if (connection.memoryWaitSinceMs < (longest?.memoryWaitSinceMs ?? Infinity)) longest = connection
-    }
-    // Half-read frames may hold all of the budget and each wait for the others: then the one that waits longest goes.
-    if (longest !== null && nowMs - longest.memoryWaitSinceMs > this.timeouts.bodyMs) longest.drop('memory')
   }
 }
 

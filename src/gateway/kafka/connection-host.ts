@@ -6,27 +6,16 @@ import type { ForeignProtocol } from '../../wire/kafka/headers.ts'
 import type { BufferPool } from '../shared/buffer-pool.ts'
 import type { TurnTaker } from '../shared/connection-turns.ts'
 import type { ReceiveShared } from '../shared/receive-buffer.ts'
+import type { SweptConnection } from '../shared/open-connections.ts'
 import type { SaslSession } from './sasl-session.ts'
 import type { CloseReason, KafkaProbe } from './probe.ts'
 import type { RequestTaker } from './requests.ts'
 import type { KafkaTimeouts } from './settings.ts'
 
 /** A connection as its listener sees it. */
-export interface HostedConnection extends TurnTaker {
-  readonly remoteAddress: string
-  /** Monotonic time since which the reading waits for memory, or Infinity. */
-  readonly memoryWaitSinceMs: number
-  /** Takes no further request; answers what is in progress, then closes. */
-  beginClose(): void
+export interface HostedConnection extends SweptConnection, TurnTaker {
   /** Closes at once and counts why. */
   drop(reason: CloseReason): void
-  /** Closes at once, for no fault of the client. */
-  abandon(): void
-  /**
-   * Closes the connection if a deadline has passed.
-   * @param isShort of which memory: unread answers, and requests that come in part, may then stay for less time.
-   */
-  checkDeadlines(nowMs: number, isShort: { readonly replies: boolean; readonly requests: boolean }): void
 }
 
 export interface ConnectionHost {

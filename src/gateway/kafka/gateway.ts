@@ -20,7 +20,7 @@ import type { Certificates } from '../shared/certificates.ts'
 import { ConnectionTurns } from '../shared/connection-turns.ts'
 import { readConnectionsMax } from '../shared/connections-max.ts'
 import { acceptOptions, listenOn } from '../shared/listen-on.ts'
-import { isMemoryShort } from '../shared/memory-short.ts'
+import { OpenConnections } from '../shared/open-connections.ts'
 import { createReceiveShared } from '../shared/receive-buffer.ts'
 import { SecureDoor } from '../shared/secure-door.ts'
 import type { ConnectionHost, HostedConnection } from './connection-host.ts'
@@ -34,8 +34,6 @@ import { SaslSession } from './sasl-session.ts'
 import { timeoutsOf, type KafkaBind, type KafkaSettings, type KafkaTimeouts } from './settings.ts'
 import { TopicIds } from './topic-ids.ts'
 
-/** Longest time between two sweeps: how late a deadline may be noticed. */
-const SWEEP_MS_MAX = 1000
 /** Least time between two log lines about the same wrong protocol. */
 const FOREIGN_LOG_MS = 10_000
 
@@ -102,19 +100,16 @@ class Listener implements KafkaGateway, ConnectionHost {
   readonly requests: RequestTaker
   readonly #broker: Broker
   readonly #settings: KafkaSettings
-  readonly #requestBudget: ByteBudget
   readonly #connectionsMax: number
   readonly #ways: readonly Way[]
-  readonly #connections = new Set<HostedConnection>()
+  readonly #connections: OpenConnections<HostedConnection>
   readonly #addresses: ClientAddresses
   readonly #turns: ConnectionTurns<HostedConnection>
   /** null: without TLS. */
   readonly #door: SecureDoor<Guest> | null
   /** When the log was last told of a protocol. */
   readonly #foreignMs = new Map<ForeignProtocol, number>()
-  #sweepTimer: NodeJS.Timeout | null = null
   #isStopping = false
-  #onEmpty: (() => void) | null = null
 
   constructor(options: KafkaGatewayOptions) {
     const { broker, settings, replyBudget, requestBudget } = options
@@ -125,7 +120,6 @@ class Listener implements KafkaGateway, ConnectionHost {
     this.timeouts = timeoutsOf(settings, options.timeouts ?? {})
     this.frameSizeMax = frameLengthMax(settings.maxRecordBytes)
     this.replyBudget = replyBudget
-    this.#requestBudget = requestBudget
     this.receive = createReceiveShared(this.pool, requestBudget)
     const largestBytes = this.frameSizeMax + limits.frameSurplusBytes
     const memoryShare = Math.max(largestBytes, requestBudget.limitBytes / limits.addressRequestShare)
@@ -133,6 +127,15 @@ class Listener implements KafkaGateway, ConnectionHost {
     this.requests = new RequestTaker(this.#services(options))
     const share = Math.floor(replyBudget.limitBytes / limits.connectionReplyShare)
     this.replyShareBytes = Math.max(largestAnswerBytes(settings), share)
+    this.#connections = new OpenConnections({
+      clock: this.clock,
+      timeouts: { ...this.timeouts },
+      addresses: this.#addresses,
+      replyBudget,
+      requestBudget,
+      largestAnswerBytes: largestAnswerBytes(settings),
+      largestRequestBytes: this.frameSizeMax
+    })
     this.#connectionsMax = options.connectionsMax ?? readConnectionsMax()
     this.#door = this.#buildDoor(options.certificates ?? null)
     this.#turns = new ConnectionTurns(broker)
@@ -195,16 +198,8 @@ class Listener implements KafkaGateway, ConnectionHost {
     for (const connection of this.#connections) connection.beginClose()
     this.#broker.turn()
     this.#turns.flush()
-    if (this.#connections.size === 0) return
-    await new Promise<void>(resolve => {
-      const timer = setTimeout(() => {
-        this.logger.warn({ connections: this.#connections.size }, 'Kafka connections were cut off at the deadline')
-        for (const connection of this.#connections) connection.abandon()
-      }, deadlineMs)
-      this.#onEmpty = () => {
-        clearTimeout(timer)
-        resolve()
-      }
+    await this.#connections.ended(deadlineMs, () => {
+      this.logger.warn({ connections: this.#connections.size }, 'Kafka connections were cut off at the deadline')
     })
   }
 
@@ -237,12 +232,7 @@ class Listener implements KafkaGateway, ConnectionHost {
   }
 
   closed(connection: HostedConnection): void {
-    if (!this.#connections.delete(connection)) return
-    this.#addresses.leave(connection.remoteAddress)
-    if (this.#connections.size > 0) return
-    if (this.#sweepTimer !== null) clearInterval(this.#sweepTimer)
-    this.#sweepTimer = null
-    this.#onEmpty?.()
+    this.#connections.remove(connection)
   }
 
   #accept(socket: Socket, way: Way): void {
@@ -270,7 +260,6 @@ class Listener implements KafkaGateway, ConnectionHost {
   /** Begins to speak Kafka over what may be read in plain. */
   #open(socket: Socket, { remoteAddress, memory, advertised }: Guest): void {
     this.#connections.add(new KafkaConnection(this, socket, remoteAddress, memory, advertised))
-    if (this.#sweepTimer === null) this.#sweepTimer = setInterval(() => this.#sweep(), this.#sweepMs())
   }
 
   #turnAway(socket: Socket, reason: CloseReason): void {
@@ -281,24 +270,6 @@ class Listener implements KafkaGateway, ConnectionHost {
   #onAcceptError(error: Error): void {
     this.probe.acceptErrors++
     this.logger.warn({ error: error.message }, 'a Kafka connection could not be accepted')
-  }
-
-  #sweepMs(): number {
-    return Math.max(1, Math.min(SWEEP_MS_MAX, Math.min(...Object.values(this.timeouts)) / 4))
-  }
-
-  #sweep(): void {
-    const nowMs = this.clock.monotonicMs()
-    const replies = isMemoryShort(this.replyBudget, largestAnswerBytes(this.#settings))
-    const forAll = isMemoryShort(this.#requestBudget, this.frameSizeMax)
-    let longest: HostedConnection | null = null
-    for (const connection of this.#connections) {
-      const requests = forAll || this.#addresses.isShort(connection.remoteAddress, this.frameSizeMax)
-      connection.checkDeadlines(nowMs, { replies, requests })
-      if (connection.memoryWaitSinceMs < (longest?.memoryWaitSinceMs ?? Infinity)) longest = connection
-    }
-    // Half-read requests may hold all of the budget and each wait for the others: then the one that waits longest goes.
-    if (longest !== null && nowMs - longest.memoryWaitSinceMs > this.timeouts.bodyMs) longest.drop('memory')
   }
 }
 
