@@ -5,6 +5,7 @@ import type { TestBroker } from '../support/broker.ts'
 export const checkNames = [
   'connect',
   'create topic',
+  'create partitions',
   'produce and fetch',
   'gzip',
   'snappy',
@@ -14,8 +15,13 @@ export const checkNames = [
   'record of 1 MB',
   'from a middle offset',
   'by time',
+  'group of two',
+  'rebalance',
+  'commit and resume',
+  'static member',
   'delete records',
   'describe',
+  'change configuration',
   'SASL PLAIN',
   'SASL SCRAM-SHA-256',
   'SASL SCRAM-SHA-512'
@@ -35,8 +41,13 @@ export type Check = (stage: ClientStage) => Promise<void>
 
 export interface KafkaClientUnderTest {
   readonly name: string
-  /** null: it is not on this machine. */
-  version(): Promise<string | null>
+  /** Looked at with `--all` only: it wants another language's tools. */
+  readonly isExtra?: boolean
+  /**
+   * Makes it ready to run. @param folder its own, to install it into if it must be.
+   * @returns its version; null: what it needs is not on this machine.
+   */
+  prepare(folder: string): Promise<string | null>
   /** What is missing the client cannot do. */
   readonly checks: Partial<Record<CheckName, Check>>
 }

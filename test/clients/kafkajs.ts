@@ -107,7 +107,7 @@ const deleteRecords: Check = async stage => {
 
 export const kafkaJsClient: KafkaClientUnderTest = {
   name: 'KafkaJS',
-  async version() {
+  async prepare() {
     const { version } = createRequire(import.meta.url)('kafkajs/package.json') as { version: string }
     return version
   },

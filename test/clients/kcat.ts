@@ -87,7 +87,7 @@ const findByTime: Check = async stage => {
 
 export const kcatClient: KafkaClientUnderTest = {
   name: 'kcat',
-  async version() {
+  async prepare() {
     try {
       const { stdout } = await run(['-V'])
       return (

@@ -3,14 +3,17 @@
  * it into a folder of its own. Its types are not looked at here.
  */
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
+import { execFile } from 'node:child_process'
+import { readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { promisify } from 'node:util'
 import { HttpApi } from '../support/http-api.ts'
 import { newTopic, type Check, type ClientStage, type KafkaClientUnderTest } from './client.ts'
 
 const PACKAGE = '@platformatic/kafka'
+const run = promisify(execFile)
 
 interface Options {
   readonly clientId: string
@@ -58,10 +61,10 @@ interface Library {
   readonly stringSerializers: object
 }
 
-/** @param folder in whose node_modules the package is. */
-export function platformaticClient(folder: string): KafkaClientUnderTest {
-  const require = createRequire(join(folder, 'package.json'))
-  const library = async (): Promise<Library> => (await import(pathToFileURL(require.resolve(PACKAGE)).href)) as Library
+/** It is not there before it was prepared. */
+export function platformaticClient(): KafkaClientUnderTest {
+  let entry = ''
+  const library = async (): Promise<Library> => (await import(entry)) as Library
   const optionsOf = (address: string): Options => ({
     clientId: 'millrace-test',
     bootstrapBrokers: [address],
@@ -112,8 +115,10 @@ export function platformaticClient(folder: string): KafkaClientUnderTest {
 
   return {
     name: PACKAGE,
-    async version() {
-      const text = readFileSync(join(folder, 'node_modules', PACKAGE, 'package.json'), 'utf8')
+    async prepare(folder) {
+      await run('npm', ['install', '--no-audit', '--no-fund', '--prefix', folder, PACKAGE])
+      entry = pathToFileURL(createRequire(join(folder, 'package.json')).resolve(PACKAGE)).href
+      const text = await readFile(join(folder, 'node_modules', PACKAGE, 'package.json'), 'utf8')
       return (JSON.parse(text) as { version: string }).version
     },
     checks: {

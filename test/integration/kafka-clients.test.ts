@@ -10,6 +10,7 @@ import { firstKey } from '../support/access.ts'
 import { startBroker } from '../support/broker.ts'
 import { HttpApi } from '../support/http-api.ts'
 import { readText } from '../support/repository.ts'
+import { temporaryDirectory } from '../support/temporary-directory.ts'
 
 const run = promisify(exec)
 
@@ -19,7 +20,7 @@ async function execute(line: string): Promise<string> {
 }
 
 test('the commands for kcat in the README work as printed', async t => {
-  if ((await kcatClient.version()) === null) return t.skip('kcat is not on this machine')
+  if ((await kcatClient.prepare(temporaryDirectory(t))) === null) return t.skip('kcat is not on this machine')
   const broker = await startBroker(t)
   const api = new HttpApi(broker.url)
   await api.createTopic('orders', 2)
@@ -35,7 +36,7 @@ test('the commands for kcat in the README work as printed', async t => {
 
 for (const client of [kcatClient, kafkaJsClient]) {
   test(`${client.name} does what it is made for against this broker`, async t => {
-    const version = await client.version()
+    const version = await client.prepare(temporaryDirectory(t))
     if (version === null) return t.skip(`${client.name} is not on this machine`)
     const open = await startBroker(t)
     const guarded = await startBroker(t, { flags: { '--auth': 'required' } })
