@@ -5,6 +5,8 @@
  */
 import { spawn } from 'node:child_process'
 import { globSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 /** A test that hangs fails by name instead of stopping everything; the long counts take their time. */
@@ -20,6 +22,8 @@ if (files.length === 0) {
   console.error(`no test file matches ${wanted.join(', ')}`)
   process.exit(1)
 }
+// Hundreds of processes load the same modules: what one of them has compiled the next takes over.
+const compileCache = { NODE_COMPILE_CACHE: join(tmpdir(), 'node-compile-cache') }
 // Two at once: the suites start brokers and measure nothing, but each broker has threads of its own.
 const child = spawn(
   process.execPath,
@@ -27,7 +31,7 @@ const child = spawn(
   {
     cwd: root,
     stdio: 'inherit',
-    env: { ...process.env, ...(isLong ? { MILLRACE_LONG: '1' } : {}) }
+    env: { ...compileCache, ...process.env, ...(isLong ? { MILLRACE_LONG: '1' } : {}) }
   }
 )
 child.on('exit', (code, signal) => process.exit(signal === null ? (code ?? 1) : 1))
