@@ -7,7 +7,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { mavenClassPath } from './maven.ts'
+import { mavenClassPath } from '../../native-free-bench/maven.ts'
 
 const run = promisify(execFile)
 
