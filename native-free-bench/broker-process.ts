@@ -11,6 +11,7 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { siblingModule } from '../src/base/module-url.ts'
 import { parseAddress } from './drivers/driver.ts'
+import type { Address } from './drivers/driver.ts'
 import type { BrokerAddresses } from './load/connections.ts'
 import type { SyncMode } from './minimal-log.ts'
 
@@ -36,17 +37,25 @@ export interface JournalTotals {
   readonly figures: Readonly<Record<string, number>>
 }
 
-export interface BrokerProcess {
+/** Any server that was started here. */
+export interface ServerProcess {
   readonly pid: number
+  /** SIGTERM and the end of the process; SIGKILL after a while. */
+  stop(): Promise<unknown>
+  /** SIGKILL at once; resolves when the process is gone. */
+  kill(): Promise<void>
+}
+
+export interface BrokerProcess extends ServerProcess {
   readonly addresses: BrokerAddresses
+  /** Of the first listener of Kafka's protocol; null: it has none. */
+  readonly kafkaAddress: Address | null
   /** From the start of the process to its ready line. */
   readonly readyMs: number
   /** Bytes of filled slots that the broker spoke of in its log so far, over all shards; 0 if it does not speak of them. */
   filledBytes(): number
   /** SIGTERM and the end of the process; SIGKILL after a while. @returns what it said of its journal, or null. */
   stop(): Promise<JournalTotals | null>
-  /** SIGKILL at once; resolves when the process is gone. */
-  kill(): Promise<void>
 }
 
 /** A broker that is not ready by then never will be. */
@@ -113,17 +122,12 @@ export function startMinimalServer(options: MinimalOptions): Promise<BrokerProce
 /** Starts any command that logs as the broker does, and waits for its ready line. */
 export async function watchBroker(command: string, args: readonly string[]): Promise<BrokerProcess> {
   const startedMs = performance.now()
-  const child = spawn(command, args, { stdio: ['ignore', 'ignore', 'pipe'] })
-  const watch = new LogWatch(child)
+  const { child, watch, ready } = await startWatched(command, args, readyFields)
+  const readyMs = performance.now() - startedMs
   try {
-    const ready = await watch.waitFor(() => watch.ready, READY_TIMEOUT_MS)
-    if (ready === null)
-      throw new Error(`the broker was not ready in ${READY_TIMEOUT_MS / 1000} s\n${watch.lastLines()}`)
-    const addresses = addressesOf(ready)
-    const readyMs = performance.now() - startedMs
     return {
       pid: child.pid ?? -1,
-      addresses,
+      ...addressesOf(ready),
       readyMs,
       filledBytes: () => watch.filledBytes,
       stop: async () => {
@@ -138,6 +142,44 @@ export async function watchBroker(command: string, args: readonly string[]): Pro
   }
 }
 
+/** Starts a server of another kind. @param readyWords a line of its stderr has them once it is ready. */
+export async function startServer(
+  command: string,
+  args: readonly string[],
+  readyWords: string
+): Promise<ServerProcess> {
+  const { child, watch } = await startWatched(command, args, line => (line.includes(readyWords) ? {} : null))
+  return {
+    pid: child.pid ?? -1,
+    stop: () => endChild(child, watch, 'SIGTERM'),
+    kill: () => endChild(child, watch, 'SIGKILL')
+  }
+}
+
+type Fields = Readonly<Record<string, unknown>>
+/** What a line of a log says if it says that the server is ready. */
+type ReadyOf = (line: string) => Fields | null
+
+interface Watched {
+  readonly child: ChildProcess
+  readonly watch: LogWatch
+  readonly ready: Fields
+}
+
+async function startWatched(command: string, args: readonly string[], readyOf: ReadyOf): Promise<Watched> {
+  const child = spawn(command, args, { stdio: ['ignore', 'ignore', 'pipe'] })
+  const watch = new LogWatch(child, readyOf)
+  try {
+    const ready = await watch.waitFor(() => watch.ready, READY_TIMEOUT_MS)
+    if (ready === null)
+      throw new Error(`the broker was not ready in ${READY_TIMEOUT_MS / 1000} s\n${watch.lastLines()}`)
+    return { child, watch, ready }
+  } catch (error) {
+    await endChild(child, watch, 'SIGKILL')
+    throw error
+  }
+}
+
 async function endChild(child: ChildProcess, watch: LogWatch, signal: NodeJS.Signals): Promise<void> {
   if (!watch.isGone) child.kill(signal)
   const gone = await watch.waitForExit(STOP_TIMEOUT_MS)
@@ -146,26 +188,34 @@ async function endChild(child: ChildProcess, watch: LogWatch, signal: NodeJS.Sig
   await watch.waitForExit(STOP_TIMEOUT_MS)
 }
 
-function addressesOf(ready: Readonly<Record<string, unknown>>): BrokerAddresses {
-  const { httpAddress, binaryAddress } = ready
+function addressesOf(ready: Fields): Pick<BrokerProcess, 'addresses' | 'kafkaAddress'> {
+  const { httpAddress, binaryAddress, kafkaAddresses } = ready
   if (typeof httpAddress !== 'string') throw new Error('the ready line of the broker names no httpAddress')
+  const addressOf = (value: unknown): Address | null => (typeof value === 'string' ? parseAddress(value) : null)
   return {
-    http: parseAddress(httpAddress),
-    es01: typeof binaryAddress === 'string' ? parseAddress(binaryAddress) : null
+    addresses: { http: parseAddress(httpAddress), es01: addressOf(binaryAddress) },
+    kafkaAddress: Array.isArray(kafkaAddresses) ? addressOf(kafkaAddresses[0]) : null
   }
+}
+
+function readyFields(line: string): Fields | null {
+  const fields = parseLogLine(line)
+  return fields?.['msg'] === 'ready' ? fields : null
 }
 
 /** Reads the child's log line by line and remembers what others wait for. */
 class LogWatch {
-  ready: Readonly<Record<string, unknown>> | null = null
+  ready: Fields | null = null
   totals: JournalTotals | null = null
   isGone = false
   readonly #filledByShard = new Map<unknown, number>()
+  readonly #readyOf: ReadyOf
   readonly #lines: string[] = []
   readonly #waiters = new Set<() => void>()
   #exitText = ''
 
-  constructor(child: ChildProcess) {
+  constructor(child: ChildProcess, readyOf: ReadyOf) {
+    this.#readyOf = readyOf
     child.once('error', error => this.#end(`could not be started: ${error.message}`))
     // `close` comes after `exit`, once the last line of the log has been read.
     child.once('close', (code, signal) => this.#end(`ended with ${signal ?? `code ${code}`}`))
@@ -216,7 +266,7 @@ class LogWatch {
     this.#lines.push(line)
     if (this.#lines.length > LOG_LINES_MAX) this.#lines.shift()
     const fields = parseLogLine(line)
-    if (fields?.['msg'] === 'ready') this.ready = fields
+    this.ready ??= this.#readyOf(line)
     if (fields?.['msg'] === 'slots filled' && typeof fields['bytes'] === 'number') {
       this.#filledByShard.set(fields['shard'], fields['bytes'])
     }
@@ -236,7 +286,7 @@ class LogWatch {
   }
 }
 
-function totalsOf(fields: Readonly<Record<string, unknown>>): JournalTotals | null {
+function totalsOf(fields: Fields): JournalTotals | null {
   const { syncs, journalBytes, slotsUnfilled } = fields
   if (typeof syncs !== 'number' || typeof journalBytes !== 'number') return null
   const numbers = Object.entries(fields).filter((entry): entry is [string, number] => typeof entry[1] === 'number')
@@ -249,7 +299,7 @@ function totalsOf(fields: Readonly<Record<string, unknown>>): JournalTotals | nu
 }
 
 /** The fields of a JSON log line; null for any other text (a banner, a warning of Node). */
-function parseLogLine(line: string): Readonly<Record<string, unknown>> | null {
+function parseLogLine(line: string): Fields | null {
   if (!line.startsWith('{')) return null
   try {
     const value: unknown = JSON.parse(line)

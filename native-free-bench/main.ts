@@ -46,8 +46,13 @@ async function main(args: readonly string[]): Promise<number> {
   const workDir = mkdtempSync(join(base, WORK_PREFIX))
   const limitPath = join(workDir, 'limit.bin')
   const calm = new DiskCalm(limitPath)
-  const context: RunContext = { options, workDir, limitPath, calm, current: null, bytesPerSync: [], budgets: new Map() }
-  const release = onInterrupt(context.workDir, async () => context.current?.kill())
+  const context: RunContext = {
+    ...{ options, workDir, limitPath, calm },
+    ...{ current: null, others: new Set(), bytesPerSync: [], budgets: new Map() }
+  }
+  const release = onInterrupt(context.workDir, async () => {
+    await Promise.all([context.current, ...context.others].map(one => one?.kill()))
+  })
   try {
     const report = await runAll(context, args)
     console.log(renderTable(report))

@@ -23,6 +23,7 @@ export const scenarios = [
   'groups',
   'streams',
   'connections',
+  'kafka',
   'json'
 ] as const
 export type Scenario = (typeof scenarios)[number]
@@ -61,6 +62,8 @@ export interface BenchOptions {
   readonly gigabytes: readonly number[]
   /** Starts that recovery takes the median of. */
   readonly starts: number
+  /** Record values of each load of the scenario kafka, 10⁶ bytes. */
+  readonly megabytes: number
   readonly fetchBytes: number
   /** Bytes per sync of the first limit loop; null: as the broker reports, else estimated. */
   readonly limitBytes: number | null
@@ -99,6 +102,7 @@ compares with a bare loop of write + fdatasync on the same disk. Rounds are inte
   --budgets N              journal budgets that sustained and cleaning write in all (default: 4)
   --gigabytes LIST         data of recovery (default: 1,10)
   --starts N               starts of recovery per line of its table (default: 5)
+  --megabytes N            data of each load of kafka (default: 500)
   --fetch-bytes SIZE       max_bytes of a consume (default: 1MiB)
   --limit-bytes SIZE       bytes per sync of the first bare loop (default: what the broker reports, else an estimate)
   --data-dir DIR           where data directories are made (default: the current folder); must be on a disk
@@ -116,6 +120,7 @@ Examples:
   npm run bench -- --scenario json --engine uws,node
   npm run bench -- --scenario streams --rounds 1 --seconds 10
   npm run bench -- --scenario connections --rounds 5 --seconds 10
+  npm run bench -- --scenario kafka --rounds 3 --json bench-report.json
 `
 
 /** Scenarios that need a fresh directory, a setting or a restart. */
@@ -128,6 +133,7 @@ const ownBrokerOnly: ReadonlySet<Scenario> = new Set<Scenario>([
   'groups',
   'streams',
   'connections',
+  'kafka',
   'json'
 ])
 
@@ -165,6 +171,7 @@ export function parseOptions(args: readonly string[]): BenchOptions {
     budgets: read.integer('budgets', 4, 1, 1000),
     gigabytes: read.integers('gigabytes', [1, 10], 1, 1000),
     starts: read.integer('starts', 5, 1, 1000),
+    megabytes: read.integer('megabytes', 500, 1, 100_000),
     fetchBytes: read.bytes('fetch-bytes', 1024 ** 2),
     limitBytes: values['limit-bytes'] === undefined ? null : read.bytes('limit-bytes', 0),
     jsonPath: read.text('json'),
@@ -194,7 +201,7 @@ type FlagValues = Readonly<Record<string, string | boolean | undefined>>
 function parseFlags(args: readonly string[]): FlagValues {
   const names = ['scenario', 'protocol', 'rounds', 'seconds', 'warm-up', 'connections', 'in-flight', 'records', 'bytes']
   names.push('partitions', 'partition-counts', 'rate', 'shards', 'engine', 'fill-ahead', 'fetch-bytes', 'limit-bytes')
-  names.push('budget', 'budgets', 'gigabytes', 'starts', 'json', 'html', 'data-dir', 'broker')
+  names.push('budget', 'budgets', 'gigabytes', 'starts', 'megabytes', 'json', 'html', 'data-dir', 'broker')
   const options = Object.fromEntries(names.map(name => [name, text]))
   try {
     return parseArgs({ args: [...args], options: { ...options, keyed: flag, help: flag }, strict: true }).values

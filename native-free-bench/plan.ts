@@ -72,7 +72,7 @@ export function planCases(options: BenchOptions): Case[] {
 }
 
 /** The cases of a round, 0-based: forwards in even rounds, backwards in odd ones. */
-export function orderOfRound(cases: readonly Case[], round: number): readonly Case[] {
+export function orderOfRound<One>(cases: readonly One[], round: number): readonly One[] {
   return round % 2 === 0 ? cases : cases.toReversed()
 }
 

@@ -26,6 +26,11 @@ import type { BrokerCase, DiskCase } from './plan.ts'
 import type { RoundResult } from './results.ts'
 import { formatBytes } from '../src/base/amounts.ts'
 
+/** What can be ended at once. */
+export interface Killable {
+  kill(): Promise<void>
+}
+
 /** What the cases of a run share. */
 export interface RunContext {
   readonly options: BenchOptions
@@ -35,6 +40,8 @@ export interface RunContext {
   readonly calm: DiskCalm
   /** The broker that runs at the moment, for main to end when the run is broken off. */
   current: BrokerProcess | null
+  /** Other processes that run at the moment, to be ended likewise. */
+  readonly others: Set<Killable>
   /** Mean bytes per sync that brokers reported, newest last. */
   readonly bytesPerSync: number[]
   /** Journal budgets that brokers reported, by the number of shards asked for (0: none). */

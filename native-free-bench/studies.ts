@@ -1,10 +1,12 @@
 /**
  * What is measured apart from the cases: how long a start takes (`recovery`), what many partitions cost (`many`), what a
  * scrape of them costs (`scrape`), what committed offsets cost those who produce (`groups`), what idle streams cost and how
- * soon a record is with them (`streams`), what idle and stuck connections cost (`connections`). Each gives a table. Which ones a run has is decided here; main thread.
+ * soon a record is with them (`streams`), what idle and stuck connections cost (`connections`), how it stands beside
+ * Apache Kafka (`kafka`). Each gives a table. Which ones a run has is decided here; main thread.
  */
 import { runConnections } from './connections.ts'
 import { runGroups } from './groups.ts'
+import { runKafka } from './kafka.ts'
 import { runMany } from './many.ts'
 import type { BenchOptions, Scenario } from './options.ts'
 import { partitionCountsOf } from './plan.ts'
@@ -65,6 +67,13 @@ export function planStudies(options: BenchOptions): Study[] {
       id: 'connections',
       title: 'A thousand idle connections and a hundred stuck ones: their memory, and what they do to a load',
       run: runConnections
+    })
+  }
+  if (has('kafka')) {
+    studies.push({
+      id: 'kafka',
+      title: "Beside Apache Kafka, under Kafka's own load generators",
+      run: runKafka
     })
   }
   return studies

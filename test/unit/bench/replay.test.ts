@@ -33,7 +33,7 @@ class FakeDemoBroker implements DemoBroker {
     assert.ok(fake !== null)
     const unused = (): Promise<never> => Promise.reject(new Error('not part of the fake'))
     const addresses = { http: fake.http, es01: fake.es01 }
-    return { pid: -1, addresses, readyMs: 0, filledBytes: () => 0, stop: unused, kill: unused }
+    return { pid: -1, addresses, kafkaAddress: null, readyMs: 0, filledBytes: () => 0, stop: unused, kill: unused }
   }
 
   async start(): Promise<void> {

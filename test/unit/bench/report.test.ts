@@ -127,7 +127,7 @@ describe('options', () => {
         }
       }, name)
     }
-    assert.equal(named.length, 27)
+    assert.equal(named.length, 28)
   })
 })
 
@@ -259,6 +259,7 @@ describe('studies', () => {
     assert.deepEqual(idsOf('--scenario', 'groups'), ['groups'])
     assert.deepEqual(idsOf('--scenario', 'streams'), ['streams'])
     assert.deepEqual(idsOf('--scenario', 'connections'), ['connections'])
+    assert.deepEqual(idsOf('--scenario', 'kafka'), ['kafka'])
     assert.deepEqual(planCases(parseOptions(['--scenario', 'recovery,many'])), [])
     assert.deepEqual(idsOf(), [])
   })
@@ -275,7 +276,8 @@ describe('studies', () => {
     const study = { id: 'a', title: 'b', run: () => Promise.reject(new Error('no disk')) }
     const context = {
       options: parseOptions([]),
-      ...{ workDir: '', limitPath: '', calm: new DiskCalm(''), current: null, bytesPerSync: [], budgets: new Map() }
+      ...{ workDir: '', limitPath: '', calm: new DiskCalm(''), current: null, others: new Set<never>() },
+      ...{ bytesPerSync: [], budgets: new Map() }
     }
     assert.deepEqual(await runStudy(study, context, () => undefined), {
       id: 'a',
