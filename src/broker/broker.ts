@@ -14,6 +14,7 @@ import type { Principal } from '../model/principal.ts'
 import type { Replication } from '../model/replication.ts'
 import type {
   Broker,
+  CreatedTopic,
   CreateTopicRequest,
   ProduceCaller,
   ReadCaller,
@@ -116,7 +117,7 @@ export class LocalBroker implements Broker {
     })
   }
 
-  async createTopic(who: Principal, request: CreateTopicRequest): Promise<{ name: string; partitions: number }> {
+  async createTopic(who: Principal, request: CreateTopicRequest): Promise<CreatedTopic> {
     authorise(who, 'create topic')
     return this.#topics.create(request)
   }

@@ -7,7 +7,7 @@ import type { ChangeTurns } from '../control/change-turns.ts'
 import { decideConfigure, decideCreate, decideDelete, type TopicDefaults } from '../control/topic-decisions.ts'
 import type { CatalogChange } from '../control/store-image.ts'
 import { BrokerError } from '../model/errors.ts'
-import type { CreateTopicRequest } from '../model/requests.ts'
+import type { CreatedTopic, CreateTopicRequest } from '../model/requests.ts'
 import type { PartitionOffsets, Topic, TopicConfig, TopicConfigPatch, TopicDescription } from '../model/topic.ts'
 import type { Store } from '../store/store.ts'
 import type { Engine } from './engine.ts'
@@ -37,15 +37,16 @@ export class TopicCommands {
   }
 
   /** It is visible, and 201 is answered, when every owner has opened it. */
-  async create(request: CreateTopicRequest): Promise<{ name: string; partitions: number }> {
+  async create(request: CreateTopicRequest): Promise<CreatedTopic> {
     const { catalog, engine, defaults } = this.#parts
     const { topic, change } = decideCreate(catalog, request, defaults)
-    if (request.isDryRun === true) return { name: topic.name, partitions: topic.partitionCount }
+    const created = { name: topic.name, partitions: topic.partitionCount, config: topic.config }
+    if (request.isDryRun === true) return created
     catalog.reserve(change)
     await this.#commit(change)
     await engine.openTopic(topic)
     catalog.apply(change)
-    return { name: topic.name, partitions: topic.partitionCount }
+    return created
   }
 
   configure(name: string, patch: TopicConfigPatch): Promise<TopicConfig> {

@@ -180,6 +180,13 @@ export interface CreateTopicRequest {
   readonly isDryRun?: boolean
 }
 
+/** As it was made, or would be. */
+export interface CreatedTopic {
+  readonly name: string
+  readonly partitions: number
+  readonly config: TopicConfig
+}
+
 /**
  * The use cases, as every gateway sees them. Implemented by broker/. Promises reject with BrokerError.
  * `who` asks; what it takes is in access.ts, and what it lacks is FORBIDDEN, before anything is said of what exists.
@@ -191,7 +198,7 @@ export interface Broker extends WatchUseCases, StreamUseCases {
   readonly schemas: SchemaUseCases
   readonly batches: BatchUseCases
 
-  createTopic(who: Principal, request: CreateTopicRequest): Promise<{ name: string; partitions: number }>
+  createTopic(who: Principal, request: CreateTopicRequest): Promise<CreatedTopic>
   /** The name of the live topic with that id; null: there is none, or the caller may not read it. @throws BrokerError KEY_REVOKED */
   topicNameOf(who: Principal, id: TopicId): string | null
   /** Names that the caller may read, sorted by code unit. */

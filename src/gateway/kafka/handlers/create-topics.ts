@@ -44,18 +44,19 @@ async function createOne(call: Call, wanted: Wanted): Promise<ToldTopic> {
     const config = Object.assign({}, ...patches) as TopicConfigPatch
     const partitions = partitionsOf(wanted)
     const isDryRun = body.validateOnly
-    await broker.createTopic(who, { name, partitions, config, isDryRun })
+    const created = await broker.createTopic(who, { name, partitions, config, isDryRun })
     const isMade = { name, errorCode: kafkaErrors.NONE.code, errorMessage: null }
-    const copies = { numPartitions: partitions, replicationFactor: COPIES }
-    if (isDryRun) return { ...isMade, ...copies, configs: null }
-    const configs = showConfig(broker.topicConfig(who, name), settings).map(shown => ({
+    // Said of a trial too: the Java client trips over a topic that is fine and has none.
+    const configs = showConfig(created.config, settings).map(shown => ({
       name: shown.name,
       value: shown.value,
       readOnly: shown.isFixed,
       configSource: shown.source,
       isSensitive: false
     }))
-    return { ...isMade, ...copies, topicId: topicIds.uuidOf(broker.topicIdOf(who, name)), configs }
+    const shape = { numPartitions: partitions, replicationFactor: COPIES, configs }
+    if (isDryRun) return { ...isMade, ...shape }
+    return { ...isMade, ...shape, topicId: topicIds.uuidOf(broker.topicIdOf(who, name)) }
   } catch (error) {
     return { name, ...toldOfConfig(error) }
   }

@@ -242,7 +242,7 @@ export class FakeBroker implements Broker {
     return Promise.reject(new BrokerError('ROUTE_NOT_FOUND', { path: 'forgetProducer' }))
   }
 
-  createTopic(_who: Principal): Promise<{ name: string; partitions: number }> {
+  createTopic(_who: Principal): Promise<never> {
     return Promise.reject(new BrokerError('ROUTE_NOT_FOUND', { path: 'createTopic' }))
   }
 

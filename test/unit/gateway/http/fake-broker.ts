@@ -13,6 +13,7 @@ import { RESULT_BYTES, submitOutcomes } from '../../../../src/model/requests.ts'
 import type { ProducerDescription } from '../../../../src/model/producer.ts'
 import type {
   Broker,
+  CreatedTopic,
   CreateTopicRequest,
   ProduceCaller,
   ReadCaller,
@@ -146,7 +147,7 @@ export class FakeBroker implements Broker {
     return topic
   }
 
-  async createTopic(who: Principal, request: CreateTopicRequest): Promise<{ name: string; partitions: number }> {
+  async createTopic(who: Principal, request: CreateTopicRequest): Promise<CreatedTopic> {
     const { name, partitions, config } = request
     if (this.#topics.has(name)) throw new BrokerError('TOPIC_EXISTS', { topic: name })
     const base: TopicConfig = {
@@ -159,8 +160,7 @@ export class FakeBroker implements Broker {
     }
     const topic = { partitions: Array.from({ length: partitions }, () => []), config: base }
     this.#topics.set(name, topic)
-    await this.changeTopicConfig(who, name, config)
-    return { name, partitions }
+    return { name, partitions, config: await this.changeTopicConfig(who, name, config) }
   }
 
   topicNameOf(_who: Principal): null {
