@@ -1,0 +1,59 @@
+/**
+ * Apache Kafka's own library, kafka-clients: newest versions of every API. Needs a JDK and Maven, which fetches the jars by
+ * their coordinates into its own repository. The checks are in programs/JavaClient.java.
+ */
+import { execFile } from 'node:child_process'
+import { mkdirSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { mavenClassPath, type Artifact } from '../support/maven.ts'
+import { checkNames, type KafkaClientUnderTest } from './client.ts'
+import { programChecks } from './program.ts'
+
+const run = promisify(execFile)
+const sources = ['JavaClient.java', 'Checking.java'].map(name =>
+  fileURLToPath(new URL(`programs/${name}`, import.meta.url))
+)
+
+/** Of the library and of its tools. */
+export const KAFKA_VERSION = '4.4.0'
+/** Starts sooner, and takes less of a small machine. */
+export const javaFlags = ['-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC', '-Xmx512m'] as const
+/** Prints what the library warns of: without it all of that would be lost. */
+const logPrinter = { groupId: 'org.slf4j', artifactId: 'slf4j-simple', version: '1.7.36' }
+
+/** Class path of an artifact of Kafka, with something that prints its log to stderr. @returns null: no JDK or no Maven here. */
+export async function kafkaClassPath(folder: string, artifactId: string): Promise<string | null> {
+  try {
+    await run('javac', ['-version'])
+    const kafka = { groupId: 'org.apache.kafka', artifactId, version: KAFKA_VERSION }
+    const paths: string[] = []
+    for (const artifact of [kafka, logPrinter] satisfies Artifact[]) {
+      const own = join(folder, artifact.artifactId)
+      mkdirSync(own, { recursive: true })
+      paths.push(await mavenClassPath(own, artifact))
+    }
+    return paths.join(delimiter)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
+    throw error
+  }
+}
+
+/** The checks begin when it is prepared, and find the command then. */
+export function javaClient(): KafkaClientUnderTest {
+  const command: [string, ...string[]] = ['java', ...javaFlags]
+  return {
+    name: 'Java',
+    isExtra: true,
+    async prepare(folder) {
+      const classPath = await kafkaClassPath(folder, 'kafka-clients')
+      if (classPath === null) return null
+      await run('javac', ['-cp', classPath, '-d', folder, ...sources])
+      command.push('-cp', [folder, classPath].join(delimiter), 'JavaClient')
+      return KAFKA_VERSION
+    },
+    checks: programChecks(command, checkNames)
+  }
+}
