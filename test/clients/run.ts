@@ -13,6 +13,7 @@ import { inspect } from 'node:util'
 import { firstKey } from '../support/access.ts'
 import { startBroker } from '../support/broker.ts'
 import { checkNames, type ClientStage, type KafkaClientUnderTest } from './client.ts'
+import { franzGoClient } from './franz-go.ts'
 import { javaClient } from './java.ts'
 import { kafkaJsClient } from './kafkajs.ts'
 import { kcatClient } from './kcat.ts'
@@ -62,7 +63,13 @@ function tableOf(columns: readonly Column[]): string {
 }
 
 const folder = mkdtempSync(join(tmpdir(), 'millrace-clients-'))
-const clients: readonly KafkaClientUnderTest[] = [kcatClient, kafkaJsClient, platformaticClient(), javaClient()]
+const clients: readonly KafkaClientUnderTest[] = [
+  kcatClient,
+  kafkaJsClient,
+  platformaticClient(),
+  javaClient(),
+  franzGoClient()
+]
 const isAll = process.argv.includes('--all')
 
 test('clients of others', async t => {
