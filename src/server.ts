@@ -37,7 +37,7 @@ import type { Es01Gateway } from './gateway/es01/gateway.ts'
 import type { KafkaGateway } from './gateway/kafka/gateway.ts'
 import type { Certificates } from './gateway/shared/certificates.ts'
 import type { HttpGateway } from './gateway/http/gateway.ts'
-import { limits } from './model/limits.ts'
+import { batchBytesMax, limits } from './model/limits.ts'
 import type { ShardSet } from './shards/shard-set.ts'
 import { openStore } from './store/store-client.ts'
 import { COLD_CACHE_DIRECTORY, COLD_OUTGOING_DIRECTORY } from './wire/shard/cold.ts'
@@ -247,8 +247,14 @@ async function openStorage(settings: Settings, logger: Logger, undo: Undo[]) {
 }
 
 /** What a topic gets that does not say otherwise. */
-function topicDefaults({ segmentBytes, defaultTombstoneRetentionMs: tombstoneRetentionMs }: Settings): TopicDefaults {
-  return { segmentBytes, tombstoneRetentionMs, partitioner: 'fnv1a' }
+function topicDefaults(settings: Settings): TopicDefaults {
+  const { segmentBytes, defaultTombstoneRetentionMs: tombstoneRetentionMs, maxRecordBytes } = settings
+  return {
+    segmentBytes,
+    tombstoneRetentionMs,
+    partitioner: 'fnv1a',
+    batchBytesMax: batchBytesMax(maxRecordBytes)
+  }
 }
 
 function buildProducers(

@@ -7,7 +7,6 @@
 import { denialOf, authorise } from '../model/access.ts'
 import type { AppendedBatch, BatchCaller, BatchSubmission, BatchUseCases } from '../model/batches.ts'
 import { BrokerError } from '../model/errors.ts'
-import { limits } from '../model/limits.ts'
 import type { Principal } from '../model/principal.ts'
 import { submitOutcomes, type SubmitOutcome } from '../model/requests.ts'
 import type { Topic } from '../model/topic.ts'
@@ -18,6 +17,7 @@ import { clientBatchFault } from '../wire/batch/client-batch.ts'
 import { BatchView } from '../wire/batch/view.ts'
 import type { Engine } from './engine.ts'
 import type { IdempotentProduce } from './idempotent-produce.ts'
+import { batchLimit } from './message-limits.ts'
 import type { Traffic, TopicTraffic } from './traffic.ts'
 import type { ValidatedProduce } from './validated-produce.ts'
 
@@ -61,7 +61,8 @@ export class Batches implements BatchUseCases {
     const cost = { who, bytes, recordCount, counts: traffic.of(topic.id) }
     const call = new BatchCall(this.#parts, caller, entry, cost)
     // Numbers begin at 1, so 0 says that there is none.
-    const outcome = engine.appendBatch({ ...batch, topic, producer: entry?.number ?? 0 }, call)
+    const takesAppendTime = topic.config.message_timestamp_type === 'LogAppendTime'
+    const outcome = engine.appendBatch({ ...batch, topic, producer: entry?.number ?? 0, takesAppendTime }, call)
     if (outcome === submitOutcomes.full) call.undo()
     else engine.publishSoon()
     return outcome
@@ -79,8 +80,13 @@ export class Batches implements BatchUseCases {
       return new BrokerError('PARTITION_RANGE', { partition, topic: name, count })
     if (validation.concerns(topic, who)) return new BrokerError('BATCH_NOT_VALIDATED', { topic: name })
     if (space.isLow) return new BrokerError('DISK_FULL', {}, { written: 'no' })
-    const limit = maxRecordBytes + limits.batchSurplusBytes
-    if (end - start > limit) return new BrokerError('BATCH_TOO_LARGE', { size: end - start, limit })
+    const { limit, setting } = batchLimit(topic, maxRecordBytes)
+    if (end - start > limit)
+      return new BrokerError('BATCH_TOO_LARGE', {
+        size: end - start,
+        limit,
+        setting
+      })
     const fault = clientBatchFault(this.#view, bytes, start, end)
     return fault === null ? null : new BrokerError(fault.code, fault.details)
   }

@@ -35,6 +35,7 @@ import { Batches } from './batches.ts'
 import type { AppendCaller, Engine } from './engine.ts'
 import type { GroupFlush } from './group-flush.ts'
 import type { Groups } from './groups.ts'
+import { recordLimit } from './message-limits.ts'
 import { MeteredProduce, MeteredRead, payloadBytesOf } from './metering.ts'
 import { checkSequences, type IdempotentProduce } from './idempotent-produce.ts'
 import type { ProducerCommands } from './producer-commands.ts'
@@ -214,7 +215,7 @@ export class LocalBroker implements Broker {
       return submitOutcomes.taken
     }
     if (this.#options.space.isLow) return this.#refuse(caller, new BrokerError('DISK_FULL', {}, { written: 'no' }))
-    const refusal = this.#checkSizes(records)
+    const refusal = this.#checkSizes(topic, records)
     if (refusal !== null) return this.#refuse(caller, refusal)
     const { quotas, traffic } = this.#options
     const payloadBytes = payloadBytesOf(records)
@@ -358,17 +359,18 @@ export class LocalBroker implements Broker {
     this.#isStopping = true
   }
 
-  #checkSizes(records: RecordSource): BrokerError | null {
+  #checkSizes(topic: Topic, records: RecordSource): BrokerError | null {
     if (records.count > limits.requestRecordsMax) {
       return new BrokerError('RECORDS_TOO_MANY', { count: records.count, limit: limits.requestRecordsMax })
     }
-    const limit = this.#options.maxRecordBytes
+    const { limit, setting } = recordLimit(topic, this.#options.maxRecordBytes)
     if (records.largestPayloadBytes <= limit) return null
     return new BrokerError('RECORD_TOO_LARGE', {
       index: records.largestPayloadIndex,
       size: records.largestPayloadBytes,
       parts: records.hasHeaders ? 'key, value and headers' : 'key and value',
-      limit
+      limit,
+      setting
     })
   }
 

@@ -47,6 +47,8 @@ export interface EngineBatch extends Omit<BatchSubmission, 'topic'> {
   readonly topic: Topic
   /** Number of the producer, which the batch names; 0: none. */
   readonly producer: number
+  /** The time of append becomes that of its records. */
+  readonly takesAppendTime: boolean
 }
 
 /** What a producer has in one partition, durable. */

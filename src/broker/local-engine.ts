@@ -45,10 +45,12 @@ export class OpenTopics {
   readonly #topics = new Map<number, ShardTopic>()
 
   set(topic: Topic): ShardTopic {
+    const { segment_ms: segmentMs } = topic.config
     const entry = {
       firstHandle: topic.firstHandle,
       partitionCount: topic.partitionCount,
       segmentBytes: Math.min(topic.config.segment_bytes, limits.segmentBytesHard),
+      ...(segmentMs !== null && { segmentMs }),
       retention: {
         retentionMs: topic.config.retention_ms,
         retentionBytes: topic.config.retention_bytes,

@@ -50,9 +50,9 @@ export class TopicCommands {
   }
 
   configure(name: string, patch: TopicConfigPatch): Promise<TopicConfig> {
-    const { catalog, engine, turns } = this.#parts
+    const { catalog, engine, turns, defaults } = this.#parts
     return turns.run(name, async () => {
-      const { topic, change } = decideConfigure(catalog, name, patch)
+      const { topic, change } = decideConfigure(catalog, name, patch, defaults)
       catalog.reserve(change)
       await this.#commit(change)
       catalog.apply(change)

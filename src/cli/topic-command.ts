@@ -26,7 +26,7 @@ import {
 import { formatConfig, formatDescription, formatOffsets } from './format.ts'
 import { print, UsageError, type CliIo } from './io.ts'
 
-/** −1 clears a retention back to never. */
+/** −1 clears a retention back to never, and what a topic has of its own to what the broker has. */
 const u64OrNever = { min: -1n, max: u64.max }
 
 /** Adds the command group to the program. */
@@ -84,6 +84,9 @@ function addConfigOptions(command: Command): Command {
     .option('--segment-bytes <bytes>', 'size at which a segment ends')
     .option('--tombstone-retention-ms <ms>', 'how long compaction keeps a tombstone, in ms or as 1d')
     .option('--validate-schema <true|false>', "whether records must match the latest schema of '<topic>-value'")
+    .option('--message-timestamp-type <type>', "times of Kafka's clients: CreateTime, their own, or LogAppendTime")
+    .option('--max-message-bytes <bytes>', "largest batch of Kafka's clients, and record of others; -1: the broker's")
+    .option('--segment-ms <ms>', "age at which a segment ends, in ms or as 1h; -1: the broker's")
 }
 
 function addAlter(topic: Command, io: CliIo): void {
@@ -131,7 +134,10 @@ function configOf(options: OptionTexts): TopicConfigFields {
     cleanup_policy: textOf(options['cleanupPolicy']),
     segment_bytes: sizeOf(options['segmentBytes'], '--segment-bytes', u64),
     tombstone_retention_ms: durationOf(options['tombstoneRetentionMs'], '--tombstone-retention-ms', u64),
-    validate_schema: switchOf(options['validateSchema'], '--validate-schema')
+    validate_schema: switchOf(options['validateSchema'], '--validate-schema'),
+    message_timestamp_type: textOf(options['messageTimestampType']),
+    max_message_bytes: sizeOf(options['maxMessageBytes'], '--max-message-bytes', u64OrNever),
+    segment_ms: durationOf(options['segmentMs'], '--segment-ms', u64OrNever)
   }
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null))
 }

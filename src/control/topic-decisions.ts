@@ -19,6 +19,8 @@ export interface TopicDefaults {
   readonly tombstoneRetentionMs: number
   /** By the protocol that creates: fnv1a over HTTP, murmur2 over Kafka. */
   readonly partitioner: Partitioner
+  /** The largest batch that the broker takes: no topic can be set to take larger ones. */
+  readonly batchBytesMax: number
 }
 
 /** A decided change. `topic` is as it will be; of a deletion, as it was. */
@@ -41,7 +43,7 @@ export function decideCreate(catalog: Catalog, request: CreateTopicRequest, defa
   }
   checkPartitionCount(partitions)
   checkTopicName(name)
-  const config = changedConfig(defaultConfig(defaults), request.config, 'config.')
+  const config = changedConfig(defaultConfig(defaults), request.config, 'config.', defaults.batchBytesMax)
   checkValidation(name, config, 'config.')
   checkRoom(catalog, partitions)
   const topic: Topic = {
@@ -59,9 +61,14 @@ export function decideCreate(catalog: Catalog, request: CreateTopicRequest, defa
  * @throws BrokerError TOPIC_NOT_FOUND; FIELD_RANGE, FIELD_INVALID; OVERLOADED while another change of the topic is in
  * flight (take turns by change-turns.ts and it does not come to that).
  */
-export function decideConfigure(catalog: Catalog, name: string, patch: TopicConfigPatch): TopicDecision {
+export function decideConfigure(
+  catalog: Catalog,
+  name: string,
+  patch: TopicConfigPatch,
+  { batchBytesMax }: Pick<TopicDefaults, 'batchBytesMax'>
+): TopicDecision {
   const topic = changeableTopic(catalog, name)
-  const config = changedConfig(topic.config, patch, '')
+  const config = changedConfig(topic.config, patch, '', batchBytesMax)
   checkValidation(name, config, '')
   return { topic: { ...topic, config }, change: { kind: 'topic-configured', id: topic.id, config } }
 }
@@ -87,7 +94,10 @@ function defaultConfig(defaults: TopicDefaults): TopicConfig {
     cleanup_policy: 'delete',
     segment_bytes: defaults.segmentBytes,
     tombstone_retention_ms: defaults.tombstoneRetentionMs,
-    validate_schema: false
+    validate_schema: false,
+    message_timestamp_type: 'CreateTime',
+    max_message_bytes: null,
+    segment_ms: null
   }
 }
 

@@ -4,8 +4,8 @@
  */
 import { BrokerError } from '../model/errors.ts'
 import { limits } from '../model/limits.ts'
-import { cleanupPolicies, valueSubjectOf } from '../model/topic.ts'
-import type { CleanupPolicy, TopicConfig, TopicConfigPatch } from '../model/topic.ts'
+import { cleanupPolicies, timestampTypes, valueSubjectOf } from '../model/topic.ts'
+import type { TopicConfig, TopicConfigPatch } from '../model/topic.ts'
 import { echo } from './echo.ts'
 
 const U64_MAX = 18_446_744_073_709_551_615n
@@ -57,20 +57,44 @@ export function checkPartitionCount(partitions: number): void {
  * The configuration that a change leads to. Absent and null fields keep their value; −1 clears a retention limit.
  *
  * @param fieldPrefix stands before field names in errors: `config.` where the fields are nested.
+ * @param batchBytesMax of this broker: no topic takes more.
  * @throws BrokerError FIELD_RANGE, FIELD_INVALID
  */
-export function changedConfig(base: TopicConfig, patch: TopicConfigPatch, fieldPrefix: string): TopicConfig {
+export function changedConfig(
+  base: TopicConfig,
+  patch: TopicConfigPatch,
+  fieldPrefix: string,
+  batchBytesMax: number
+): TopicConfig {
   return {
     retention_ms: changedLimit(base.retention_ms, patch.retention_ms, `${fieldPrefix}retention_ms`),
     retention_bytes: changedLimit(base.retention_bytes, patch.retention_bytes, `${fieldPrefix}retention_bytes`),
-    cleanup_policy: changedPolicy(base.cleanup_policy, patch.cleanup_policy, `${fieldPrefix}cleanup_policy`),
+    cleanup_policy: changedChoice(
+      base.cleanup_policy,
+      patch.cleanup_policy,
+      cleanupPolicies,
+      `${fieldPrefix}cleanup_policy`
+    ),
     segment_bytes: changedSegmentBytes(base.segment_bytes, patch.segment_bytes, `${fieldPrefix}segment_bytes`),
     tombstone_retention_ms: checkedU64(
       patch.tombstone_retention_ms ?? base.tombstone_retention_ms,
       0,
       `${fieldPrefix}tombstone_retention_ms`
     ),
-    validate_schema: patch.validate_schema ?? base.validate_schema
+    validate_schema: patch.validate_schema ?? base.validate_schema,
+    message_timestamp_type: changedChoice(
+      base.message_timestamp_type,
+      patch.message_timestamp_type,
+      timestampTypes,
+      `${fieldPrefix}message_timestamp_type`
+    ),
+    max_message_bytes: changedMessageBytes(
+      base.max_message_bytes,
+      patch.max_message_bytes,
+      batchBytesMax,
+      `${fieldPrefix}max_message_bytes`
+    ),
+    segment_ms: changedSegmentMs(base.segment_ms, patch.segment_ms, `${fieldPrefix}segment_ms`)
   }
 }
 
@@ -109,11 +133,35 @@ function changedSegmentBytes(base: number, value: number | null | undefined, fie
   return value
 }
 
-function changedPolicy(base: CleanupPolicy, value: CleanupPolicy | null | undefined, field: string): CleanupPolicy {
+/** −1: what the broker takes. */
+function changedMessageBytes(
+  base: number | null,
+  value: number | null | undefined,
+  max: number,
+  field: string
+): number | null {
   if (value === undefined || value === null) return base
-  const known = cleanupPolicies.find(policy => policy === value)
+  if (value === -1) return null
+  if (!Number.isInteger(value) || value < 1 || value > max) throw outOfRange(field, value, 1, max)
+  return value
+}
+
+/** −1: that of the broker. A segment that ends at once would be one a record. */
+function changedSegmentMs(base: Limit, value: Limit | undefined, field: string): Limit {
+  if (value === 0) throw outOfRange(field, value, 1, U64_MAX)
+  return changedLimit(base, value, field)
+}
+
+function changedChoice<T extends string>(
+  base: T,
+  value: T | null | undefined,
+  choices: readonly T[],
+  field: string
+): T {
+  if (value === undefined || value === null) return base
+  const known = choices.find(choice => choice === value)
   if (known !== undefined) return known
-  const allowed = cleanupPolicies.map(policy => `'${policy}'`).join(', ')
+  const allowed = choices.map(choice => `'${choice}'`).join(', ')
   throw new BrokerError('FIELD_INVALID', { field, problem: `'${echo(value)}' is not one of ${allowed}` })
 }
 

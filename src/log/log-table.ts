@@ -13,6 +13,8 @@ export class TopicLogs {
   readonly firstHandle: number
   readonly partitionCount: number
   segmentBytes = 0
+  /** null: what holds for all topics. */
+  segmentMs: number | bigint | null = null
   retention: TopicRetention | null = null
   /** Sparse: a hole is a partition without data, or of another shard. */
   readonly logs: (PartitionLog | undefined)[]
@@ -25,8 +27,9 @@ export class TopicLogs {
   }
 
   /** A new configuration counts from the next record, and the next retention pass. */
-  configure({ segmentBytes, retention }: ShardTopic): void {
+  configure({ segmentBytes, segmentMs, retention }: ShardTopic): void {
     this.segmentBytes = Math.min(segmentBytes, limits.segmentBytesHard)
+    this.segmentMs = segmentMs ?? null
     this.retention = retention ?? null
   }
 

@@ -13,8 +13,6 @@ export interface BatchSubmission {
   readonly bytes: Buffer
   readonly start: number
   readonly end: number
-  /** The time of append becomes that of its records (message.timestamp.type = LogAppendTime). */
-  readonly takesAppendTime: boolean
 }
 
 /** Hears what became of one batch. Exactly one of the two is called, once, never before submitBatch returned. */

@@ -26,7 +26,7 @@ export const errorTable = {
     107,
     400,
     'bad request',
-    'record {index} has {size} bytes of {parts}: over the limit of {limit} (--max-record-bytes); nothing was written',
+    'record {index} has {size} bytes of {parts}: over the limit of {limit} ({setting}); nothing was written',
     { kafka: 10 }
   ),
   RECORDS_TOO_MANY: spec(
@@ -69,7 +69,7 @@ export const errorTable = {
     122,
     400,
     'bad request',
-    'the record batch has {size} bytes: over the limit of {limit} (--max-record-bytes, and 1 MiB for what is around it); nothing was written',
+    'the record batch has {size} bytes: over the limit of {limit} ({setting}); nothing was written',
     { kafka: 10 }
   ),
 

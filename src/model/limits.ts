@@ -299,3 +299,8 @@ export const RECORD_OVERHEAD_BYTES = 32
 export function frameLengthMax(maxRecordBytes: number): number {
   return Math.max(limits.frameBytesMin, maxRecordBytes + limits.frameSurplusBytes)
 }
+
+/** Bytes of the largest batch of a client that is taken: room for the largest record and what is around it. */
+export function batchBytesMax(maxRecordBytes: number): number {
+  return maxRecordBytes + limits.batchSurplusBytes
+}

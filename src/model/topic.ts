@@ -4,6 +4,10 @@ import type { TopicId } from './ids.ts'
 export const cleanupPolicies = ['delete', 'compact', 'compact,delete'] as const
 export type CleanupPolicy = (typeof cleanupPolicies)[number]
 
+/** Whose times records of Kafka's clients have: those that their producer gave them, or that of their append. In Kafka's words. */
+export const timestampTypes = ['CreateTime', 'LogAppendTime'] as const
+export type TimestampType = (typeof timestampTypes)[number]
+
 /** The hash that routes keys: FNV-1a for topics made over HTTP, murmur2 for those made over Kafka. */
 export const partitioners = ['fnv1a', 'murmur2'] as const
 export type Partitioner = (typeof partitioners)[number]
@@ -20,6 +24,12 @@ export interface TopicConfig {
   readonly tombstone_retention_ms: number | bigint
   /** Records must match the latest schema of valueSubjectOf(topic). Shown only where it is true: the seed has no such field. */
   readonly validate_schema: boolean
+  /** Shown only where it is LogAppendTime, likewise. Records of HTTP and ES01 have the time of their append in any case. */
+  readonly message_timestamp_type: TimestampType
+  /** Bytes of a batch of Kafka's clients, and of key, value and headers of one record of others. null: what the broker takes. */
+  readonly max_message_bytes: number | null
+  /** Age at which a segment ends; null: that of the broker (--segment-ms). This one and the one before: shown where they are set. */
+  readonly segment_ms: number | bigint | null
 }
 
 /** The subject of the registry whose latest schema the values of a topic's records match, if its configuration asks for it. */
@@ -27,7 +37,7 @@ export function valueSubjectOf(topic: string): string {
   return `${topic}-value`
 }
 
-/** A change: absent or null keeps the value; −1 clears retention_ms or retention_bytes back to never. */
+/** A change: absent or null keeps the value; −1 clears a retention back to never, max_message_bytes and segment_ms to the broker's. */
 export type TopicConfigPatch = { readonly [Field in keyof TopicConfig]?: TopicConfig[Field] | null }
 
 export interface Topic {

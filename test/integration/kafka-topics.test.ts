@@ -70,7 +70,10 @@ test('what a topic cannot be is refused, each by its code, and nothing is made',
     ['retention.ms', 'soon'],
     ['segment.bytes', '1'],
     ['cleanup.policy', 'shred'],
-    ['message.timestamp.type', 'LogAppendTime'],
+    ['message.timestamp.type', 'SomeTime'],
+    ['max.message.bytes', '999999999'],
+    ['max.message.bytes', '-1'],
+    ['segment.ms', '0'],
     ['__proto__', 'x']
   ]) {
     assert.equal(await codeOf({ configs: [{ name, value }] }), kafkaErrors.INVALID_CONFIG.code, name)

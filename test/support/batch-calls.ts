@@ -8,13 +8,12 @@ import { splitBatches } from './client-batches.ts'
 export interface BatchTarget {
   readonly topic: string
   readonly partition?: number
-  readonly takesAppendTime?: boolean
 }
 
 /** Rejects with the BrokerError of a refusal. Waits for room. */
 export function appendBatch(broker: Broker, target: BatchTarget, bytes: Buffer): Promise<AppendedBatch> {
   return new Promise((resolve, reject) => {
-    const batch = { partition: 0, takesAppendTime: false, ...target, bytes, start: 0, end: bytes.length }
+    const batch = { partition: 0, ...target, bytes, start: 0, end: bytes.length }
     const caller = { onBatchAppended: resolve, onBatchFailed: reject }
     const submit = (): void => {
       if (broker.batches.submitBatch(anonymous, batch, caller) === submitOutcomes.full) broker.whenRoom(submit)

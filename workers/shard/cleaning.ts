@@ -151,13 +151,8 @@ export class Cleaning {
   #newStart(topic: TopicLogs, log: PartitionLog): number {
     const nowMs = this.#parts.nowMs()
     const { retention } = topic
-    if (
-      log.activeBytes > 0 &&
-      log.isQuiet &&
-      nowMs - log.activeSegment().firstReceiveMs >= this.#parts.settings.segmentMs
-    ) {
-      log.rollNow()
-    }
+    const segmentMs = topic.segmentMs ?? this.#parts.settings.segmentMs
+    if (log.activeBytes > 0 && log.isQuiet && nowMs - log.activeSegment().firstReceiveMs >= segmentMs) log.rollNow()
     // In cold storage it can still be read. Where that is not configured any more, what is there waits until it is again.
     if (this.#parts.settings.isTiered || hasCold(log)) return log.startOffset
     if (retention === null || log.sealedCount === 0) return log.startOffset

@@ -17,7 +17,7 @@ import { randomBytes } from 'node:crypto'
 import type { DatabaseSync } from 'node:sqlite'
 import { toTopicId } from '../../src/model/ids.ts'
 import type { Producer } from '../../src/model/producer.ts'
-import { cleanupPolicies, partitioners } from '../../src/model/topic.ts'
+import { cleanupPolicies, partitioners, timestampTypes } from '../../src/model/topic.ts'
 import type { Topic, TopicConfig } from '../../src/model/topic.ts'
 import type { StoreImage, Tombstone } from '../../src/control/store-image.ts'
 import { StoreOpenError } from '../../src/store/store-open-error.ts'
@@ -27,7 +27,7 @@ import { groupTables, readGroups } from './group-rows.ts'
 import { readSchemas, schemaTables } from './schema-rows.ts'
 
 /** PRAGMA user_version. Raised by one with every change of the tables; an older one is migrated, a newer one refused. */
-export const FORMAT_VERSION = 7
+export const FORMAT_VERSION = 8
 /** PRAGMA application_id: the letters MLRC. */
 export const APPLICATION_ID = 0x4d4c_5243
 
@@ -110,6 +110,13 @@ const validationColumn = `
   ALTER TABLE topics ADD COLUMN validate_schema INTEGER NOT NULL DEFAULT 0;
 `
 
+/** What made format 8 of format 7: whose times records have, how large they may be, and when a segment ends by its age. */
+const messageColumns = `
+  ALTER TABLE topics ADD COLUMN message_timestamp_type TEXT NOT NULL DEFAULT 'CreateTime';
+  ALTER TABLE topics ADD COLUMN max_message_bytes INTEGER;
+  ALTER TABLE topics ADD COLUMN segment_ms TEXT;
+`
+
 /** What makes each format of the one before, from format 2 on; the fifth and sixth are those of consumer groups and of schemas. */
 const migrations: readonly string[] = [
   producerTables,
@@ -117,7 +124,8 @@ const migrations: readonly string[] = [
   keyTables,
   groupTables,
   schemaTables,
-  validationColumn
+  validationColumn,
+  messageColumns
 ]
 
 /**
@@ -200,7 +208,10 @@ export function configValues(config: TopicConfig): (string | number | null)[] {
     config.cleanup_policy,
     config.segment_bytes,
     String(config.tombstone_retention_ms),
-    Number(config.validate_schema)
+    Number(config.validate_schema),
+    config.message_timestamp_type,
+    config.max_message_bytes,
+    config.segment_ms === null ? null : String(config.segment_ms)
   ]
 }
 
@@ -211,7 +222,10 @@ export const configColumns = [
   'cleanup_policy',
   'segment_bytes',
   'tombstone_retention_ms',
-  'validate_schema'
+  'validate_schema',
+  'message_timestamp_type',
+  'max_message_bytes',
+  'segment_ms'
 ] as const
 
 function topicOf(row: Row): Topic {
@@ -227,7 +241,10 @@ function topicOf(row: Row): Topic {
       cleanup_policy: choiceOf(row, 'cleanup_policy', cleanupPolicies),
       segment_bytes: integerOf(row, 'segment_bytes'),
       tombstone_retention_ms: u64Of(row, 'tombstone_retention_ms'),
-      validate_schema: integerOf(row, 'validate_schema') !== 0
+      validate_schema: integerOf(row, 'validate_schema') !== 0,
+      message_timestamp_type: choiceOf(row, 'message_timestamp_type', timestampTypes),
+      max_message_bytes: countOf(row, 'max_message_bytes'),
+      segment_ms: row['segment_ms'] === null ? null : u64Of(row, 'segment_ms')
     }
   }
 }

@@ -5,17 +5,19 @@
 import { BrokerError } from '../../model/errors.ts'
 import { limits } from '../../model/limits.ts'
 import type { CreateTopicRequest } from '../../model/requests.ts'
-import { cleanupPolicies } from '../../model/topic.ts'
+import { cleanupPolicies, timestampTypes } from '../../model/topic.ts'
 import type { TopicConfigPatch } from '../../model/topic.ts'
 import type { ExactJson } from '../../wire/json/exact-json.ts'
 import { choiceOf, fault, fieldsOf, narrow, requireText, requireWhole, U32_MAX, U64_MAX, type Fields } from './form.ts'
 
-/** u64 or −1; undefined if it is absent or null. */
-function limitOf(fields: Fields, name: string, path: string): number | bigint | undefined {
+const BROKERS = "the broker's"
+
+/** u64 or −1; undefined if it is absent or null. @param cleared what −1 stands for. */
+function limitOf(fields: Fields, name: string, path: string, cleared = 'never'): number | bigint | undefined {
   const value = fields[name] ?? null
   if (value === null) return undefined
   if (typeof value !== 'bigint' || value < -1n || value > U64_MAX) {
-    throw fault(path + name, `must be a whole number from 0 to ${U64_MAX}, -1 for never, or null`)
+    throw fault(path + name, `must be a whole number from 0 to ${U64_MAX}, -1 for ${cleared}, or null`)
   }
   return narrow(value)
 }
@@ -56,13 +58,20 @@ function patchOf(fields: Fields, path: string): TopicConfigPatch {
   const segmentBytes = segmentBytesOf(fields, path)
   const tombstoneRetentionMs = tombstoneRetentionOf(fields, path)
   const validateSchema = validateSchemaOf(fields, path)
+  const timestampType = choiceOf(fields, 'message_timestamp_type', timestampTypes, path)
+  const messageBytes = limitOf(fields, 'max_message_bytes', path, BROKERS)
+  const segmentMs = limitOf(fields, 'segment_ms', path, BROKERS)
   return {
     ...(retentionMs === undefined ? {} : { retention_ms: retentionMs }),
     ...(retentionBytes === undefined ? {} : { retention_bytes: retentionBytes }),
     ...(cleanupPolicy === null ? {} : { cleanup_policy: cleanupPolicy }),
     ...(segmentBytes === undefined ? {} : { segment_bytes: segmentBytes }),
     ...(tombstoneRetentionMs === undefined ? {} : { tombstone_retention_ms: tombstoneRetentionMs }),
-    ...(validateSchema === undefined ? {} : { validate_schema: validateSchema })
+    ...(validateSchema === undefined ? {} : { validate_schema: validateSchema }),
+    ...(timestampType === null ? {} : { message_timestamp_type: timestampType }),
+    // Where a number would be rounded it is far above any limit.
+    ...(messageBytes === undefined ? {} : { max_message_bytes: Number(messageBytes) }),
+    ...(segmentMs === undefined ? {} : { segment_ms: segmentMs })
   }
 }
 

@@ -1,6 +1,7 @@
 /** What tools like to know of a broker's configuration, under Kafka's names. It is set at the start, not here. Pure. */
+import { batchBytesMax } from '../../model/limits.ts'
 import type { KafkaSettings } from './settings.ts'
-import { batchBytesMax, configSources, configTypes, type ShownConfig } from './topic-configs.ts'
+import { configSources, configTypes, type ShownConfig } from './topic-configs.ts'
 
 /** By name. */
 export function showBrokerConfig(settings: KafkaSettings): (ShownConfig & { readonly source: number })[] {
@@ -17,7 +18,12 @@ export function showBrokerConfig(settings: KafkaSettings): (ShownConfig & { read
     shown('default.replication.factor', '1', configTypes.int, 'there is one copy'),
     shown('delete.topic.enable', 'true', configTypes.boolean, 'topics can be deleted'),
     shown('log.segment.bytes', String(settings.segmentBytes), configTypes.int, '--segment-bytes'),
-    shown('message.max.bytes', String(batchBytesMax(settings)), configTypes.int, '--max-record-bytes, and 1 MiB'),
+    shown(
+      'message.max.bytes',
+      String(batchBytesMax(settings.maxRecordBytes)),
+      configTypes.int,
+      '--max-record-bytes, and 1 MiB'
+    ),
     shown('num.partitions', '1', configTypes.int, 'of a topic whose creator leaves it to the broker')
   ]
 }

@@ -8,6 +8,10 @@ export interface KafkaSettings {
   readonly maxRecordBytes: number
   readonly maxFetchBytes: number
   readonly segmentBytes: number
+  readonly segmentMs: number
+  readonly segmentDeleteGraceMs: number
+  readonly flushEveryRecords: number
+  readonly flushIntervalMs: number
   readonly defaultTombstoneRetentionMs: number
   readonly binaryMaxConnectionsPerIp: number
   readonly binaryIdleTimeoutMs: number

@@ -1,14 +1,22 @@
 /**
- * The configuration of topics under the names that Kafka has for it: one row each. What the broker has fixed is shown, and
- * taken where it says the same. Pure, any thread.
+ * The configuration of topics under the names that Kafka has for it: one row each, all that topics of Kafka 4 can say. What
+ * is the same for all topics here is shown, and taken where it says the same: tools that spell out what is so anyway work,
+ * and nobody is told that he has what he has not. Pure, any thread.
  */
 import { BrokerError } from '../../model/errors.ts'
-import { limits } from '../../model/limits.ts'
-import { cleanupPolicies, type CleanupPolicy, type TopicConfig, type TopicConfigPatch } from '../../model/topic.ts'
+import { batchBytesMax } from '../../model/limits.ts'
+import {
+  cleanupPolicies,
+  timestampTypes,
+  type CleanupPolicy,
+  type TimestampType,
+  type TopicConfig,
+  type TopicConfigPatch
+} from '../../model/topic.ts'
 import type { KafkaSettings } from './settings.ts'
 
 /** Types of settings as the protocol numbers them. */
-export const configTypes = { boolean: 1, string: 2, int: 3, long: 5, list: 7 } as const
+export const configTypes = { boolean: 1, string: 2, int: 3, long: 5, double: 6, list: 7 } as const
 /** Where a value comes from, likewise. */
 export const configSources = { topic: 1, broker: 4, fallback: 5 } as const
 
@@ -25,21 +33,25 @@ export interface ShownConfig {
 interface Row {
   readonly type: number
   readonly documentation: string
-  readonly show: (config: TopicConfig) => string
+  readonly show: (config: TopicConfig, settings: KafkaSettings) => string
   /** @throws BrokerError FIELD_INVALID */
   readonly patch: (text: string, name: string) => TopicConfigPatch
-  /** The text that stands for what a topic has that says nothing. */
+  /** What is shown of a topic that says nothing. */
   readonly fallback: (settings: KafkaSettings) => string
+  /** What takes a topic back there, if that is not to set it to what is shown. */
+  readonly clear?: TopicConfigPatch
 }
 
 /** A setting that is the same for all topics. */
 interface FixedRow {
   readonly type: number
+  /** Why it is so, and what to do who wants something else. */
   readonly documentation: string
   readonly value: (settings: KafkaSettings) => string
 }
 
 const NEVER = '-1'
+const LONG_MAX = '9223372036854775807'
 const showLimit = (value: number | bigint | null): string => (value === null ? NEVER : String(value))
 
 const rows: Readonly<Record<string, Row>> = {
@@ -56,6 +68,24 @@ const rows: Readonly<Record<string, Row>> = {
     show: config => String(config.tombstone_retention_ms),
     patch: (text, name) => ({ tombstone_retention_ms: numberOf(text, name) }),
     fallback: settings => String(settings.defaultTombstoneRetentionMs)
+  },
+  'max.message.bytes': {
+    type: configTypes.int,
+    documentation: 'the largest batch; at most --max-record-bytes, and 1 MiB for what is around a record',
+    show: (config, settings) => {
+      const limit = batchBytesMax(settings.maxRecordBytes)
+      return String(Math.min(config.max_message_bytes ?? limit, limit))
+    },
+    patch: (text, name) => ({ max_message_bytes: Number(positiveOf(text, name)) }),
+    fallback: settings => String(batchBytesMax(settings.maxRecordBytes)),
+    clear: { max_message_bytes: -1 }
+  },
+  'message.timestamp.type': {
+    type: configTypes.string,
+    documentation: 'CreateTime: records keep the times of their producer, LogAppendTime: they get that of their append',
+    show: config => config.message_timestamp_type,
+    patch: (text, name) => ({ message_timestamp_type: timestampTypeOf(text, name) }),
+    fallback: () => 'CreateTime'
   },
   'retention.bytes': {
     type: configTypes.long,
@@ -77,35 +107,78 @@ const rows: Readonly<Record<string, Row>> = {
     show: config => String(config.segment_bytes),
     patch: (text, name) => ({ segment_bytes: Number(numberOf(text, name)) }),
     fallback: settings => String(settings.segmentBytes)
+  },
+  'segment.ms': {
+    type: configTypes.long,
+    documentation: 'age at which a segment ends; looked at every --retention-check-interval',
+    show: (config, settings) => String(config.segment_ms ?? settings.segmentMs),
+    patch: (text, name) => ({ segment_ms: positiveOf(text, name) }),
+    fallback: settings => String(settings.segmentMs),
+    clear: { segment_ms: -1 }
   }
 }
+
+const { boolean, string, int, long, double, list } = configTypes
+
+function fixed(type: number, value: string | ((settings: KafkaSettings) => string), documentation: string): FixedRow {
+  return { type, documentation, value: typeof value === 'string' ? () => value : value }
+}
+
+const asProduced = 'batches are stored as their producer compressed them: choose there'
+const noReplicas = 'there is one copy, so no replication to throttle: quotas belong to API keys'
+const noRemoteTier = 'cold storage is configured for the whole broker (--cold-storage)'
 
 const fixedRows: Readonly<Record<string, FixedRow>> = {
-  'compression.type': {
-    type: configTypes.string,
-    documentation: 'batches are stored as their producer compressed them',
-    value: () => 'producer'
-  },
-  'max.message.bytes': {
-    type: configTypes.int,
-    documentation: 'the largest batch: --max-record-bytes, and 1 MiB for what is around it',
-    value: settings => String(batchBytesMax(settings))
-  },
-  'message.timestamp.type': {
-    type: configTypes.string,
-    documentation: 'records keep the times that their producer gave them',
-    value: () => 'CreateTime'
-  },
-  'min.insync.replicas': {
-    type: configTypes.int,
-    documentation: 'there is one copy, which has every acknowledged record',
-    value: () => '1'
-  }
-}
-
-/** Bytes of the largest batch that is taken. */
-export function batchBytesMax({ maxRecordBytes }: KafkaSettings): number {
-  return maxRecordBytes + limits.batchSurplusBytes
+  'compression.gzip.level': fixed(int, '-1', asProduced),
+  'compression.lz4.level': fixed(int, '9', asProduced),
+  'compression.type': fixed(string, 'producer', asProduced),
+  'compression.zstd.level': fixed(int, '3', asProduced),
+  'file.delete.delay.ms': fixed(
+    long,
+    settings => String(settings.segmentDeleteGraceMs),
+    'when the files of dropped segments are removed: --segment-delete-grace'
+  ),
+  'flush.messages': fixed(
+    long,
+    settings => String(settings.flushEveryRecords),
+    '1: an acknowledged record is on disk. All topics share a journal: --flush-every-records'
+  ),
+  'flush.ms': fixed(
+    long,
+    settings => (settings.flushEveryRecords === 1 ? LONG_MAX : String(settings.flushIntervalMs)),
+    'no record waits for a clock to be synced, unless --flush-every-records is above 1: then --flush-interval'
+  ),
+  'follower.replication.throttled.replicas': fixed(list, '', noReplicas),
+  'index.interval.bytes': fixed(int, '4096', 'bytes between two entries of an index'),
+  'leader.replication.throttled.replicas': fixed(list, '', noReplicas),
+  'local.retention.bytes': fixed(long, '-2', 'as retention.bytes says'),
+  'local.retention.ms': fixed(long, '-2', 'as retention.ms says'),
+  'max.compaction.lag.ms': fixed(long, LONG_MAX, 'compaction goes by the share of what can go, not by its age'),
+  'message.downconversion.enable': fixed(boolean, 'false', 'batches are sent as they are stored, in format 2'),
+  'message.timestamp.after.max.ms': fixed(
+    long,
+    LONG_MAX,
+    'no time of a producer is refused, and retention does not go by it. LogAppendTime sets it aside'
+  ),
+  'message.timestamp.before.max.ms': fixed(
+    long,
+    LONG_MAX,
+    'no time of a producer is refused, and retention does not go by it. LogAppendTime sets it aside'
+  ),
+  'min.cleanable.dirty.ratio': fixed(double, '0.5', 'share of a partition that compaction has not seen when it begins'),
+  'min.compaction.lag.ms': fixed(
+    long,
+    '0',
+    'a record may be compacted away as soon as its segment has ended: a longer segment.ms keeps it longer'
+  ),
+  'min.insync.replicas': fixed(int, '1', 'there is one copy, which has every acknowledged record'),
+  preallocate: fixed(boolean, 'false', 'segment files grow; what is written first is the journal'),
+  'remote.copy.disable': fixed(boolean, 'false', noRemoteTier),
+  'remote.log.delete.on.disable': fixed(boolean, 'false', noRemoteTier),
+  'remote.storage.enable': fixed(boolean, 'false', noRemoteTier),
+  'segment.index.bytes': fixed(int, '10485760', 'the index of the largest segment has less'),
+  'segment.jitter.ms': fixed(long, '0', 'segments end at their age: segment.ms'),
+  'unclean.leader.election.enable': fixed(boolean, 'false', 'there is one copy, so nobody else can lead')
 }
 
 /** All settings of a topic, by name. */
@@ -114,7 +187,7 @@ export function showConfig(
   settings: KafkaSettings
 ): (ShownConfig & { readonly source: number })[] {
   const own = Object.entries(rows).map(([name, { type, documentation, show, fallback }]) => {
-    const value = show(config)
+    const value = show(config, settings)
     const source = value === fallback(settings) ? configSources.fallback : configSources.topic
     return { name, value, isFixed: false, type, documentation, source }
   })
@@ -135,12 +208,15 @@ export function showConfig(
  */
 export function patchOf(name: string, text: string | null, settings: KafkaSettings): TopicConfigPatch {
   const row = Object.hasOwn(rows, name) ? rows[name] : undefined
-  if (row !== undefined) return row.patch(text ?? row.fallback(settings), name)
-  const fixed = Object.hasOwn(fixedRows, name) ? fixedRows[name] : undefined
-  if (fixed === undefined) throw invalid(name, 'is not a setting that topics have here')
-  const value = fixed.value(settings)
-  if (text !== null && text !== value) throw invalid(name, `is always ${value} here`)
-  return {}
+  if (row !== undefined) {
+    if (text === null && row.clear !== undefined) return row.clear
+    return row.patch((text ?? row.fallback(settings)).trim(), name)
+  }
+  const fixedRow = Object.hasOwn(fixedRows, name) ? fixedRows[name] : undefined
+  if (fixedRow === undefined) throw invalid(name, 'is not a setting that topics have here')
+  const value = fixedRow.value(settings)
+  if (text === null || text.trim() === value || (fixedRow.type === double && Number(text) === Number(value))) return {}
+  throw invalid(name, `is '${text}': it is always ${value === '' ? 'empty' : value} here (${fixedRow.documentation})`)
 }
 
 /** Everything back to what a topic has that says nothing. */
@@ -168,6 +244,19 @@ function policyOf(text: string, name: string): CleanupPolicy {
   const known = cleanupPolicies.find(policy => policy === words)
   if (known === undefined) throw invalid(name, `is '${text}': allowed are delete, compact, and both`)
   return known
+}
+
+function timestampTypeOf(text: string, name: string): TimestampType {
+  const known = timestampTypes.find(type => type === text)
+  if (known === undefined) throw invalid(name, `is '${text}': allowed are ${timestampTypes.join(' and ')}`)
+  return known
+}
+
+/** −1, which means the broker's over HTTP, is no value in Kafka. */
+function positiveOf(text: string, name: string): number | bigint {
+  const number = numberOf(text, name)
+  if (number < 1) throw invalid(name, `is '${text}', and must be 1 or more`)
+  return number
 }
 
 /** A number wherever it is exact as one. */

@@ -3,12 +3,22 @@
  */
 import type { TopicConfig, TopicDescription } from '../../model/topic.ts'
 
-/** The five fields, in the order of the API; bigints digit for digit. validate_schema only where it is true: the seed has no such field. */
+/** The five fields of the seed, in the order of the API, and those that it has not where they say something; bigints digit for digit. */
 export function writeTopicConfig(config: TopicConfig): string {
   return (
     `{"retention_ms":${config.retention_ms},"retention_bytes":${config.retention_bytes},` +
     `"cleanup_policy":${JSON.stringify(config.cleanup_policy)},"segment_bytes":${config.segment_bytes},` +
-    `"tombstone_retention_ms":${config.tombstone_retention_ms}${config.validate_schema ? ',"validate_schema":true' : ''}}`
+    `"tombstone_retention_ms":${config.tombstone_retention_ms}${writeOwnFields(config)}}`
+  )
+}
+
+function writeOwnFields(config: TopicConfig): string {
+  const { message_timestamp_type: timestampType, max_message_bytes: messageBytes, segment_ms: segmentMs } = config
+  return (
+    (config.validate_schema ? ',"validate_schema":true' : '') +
+    (timestampType === 'CreateTime' ? '' : `,"message_timestamp_type":"${timestampType}"`) +
+    (messageBytes === null ? '' : `,"max_message_bytes":${messageBytes}`) +
+    (segmentMs === null ? '' : `,"segment_ms":${segmentMs}`)
   )
 }
 

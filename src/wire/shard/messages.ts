@@ -130,6 +130,8 @@ export interface ShardTopic {
   readonly firstHandle: number
   readonly partitionCount: number
   readonly segmentBytes: number
+  /** Age at which a segment ends, up to 2^64 − 1. Absent: that of the broker. */
+  readonly segmentMs?: number | bigint
   /** Absent: nothing is ever dropped. */
   readonly retention?: TopicRetention
 }

@@ -22,7 +22,7 @@ class Stage extends BrokerStage {
     who: Principal = anonymous,
     rest: Partial<BatchSubmission> = {}
   ): Promise<SubmitOutcome> {
-    const batch = { topic: 't', partition: 0, bytes, start: 0, end: bytes.length, takesAppendTime: false, ...rest }
+    const batch = { topic: 't', partition: 0, bytes, start: 0, end: bytes.length, ...rest }
     const outcome = this.broker.batches.submitBatch(who, batch, {
       onBatchAppended: ({ baseOffset, isDuplicate }) =>
         void this.answers.push(`${name} at ${baseOffset}${isDuplicate ? ' again' : ''}`),

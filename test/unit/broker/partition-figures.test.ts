@@ -28,7 +28,10 @@ const topicOf = (id: number, firstHandle: number, partitionCount: number): Topic
     cleanup_policy: 'delete',
     segment_bytes: 1000,
     tombstone_retention_ms: 1,
-    validate_schema: false
+    validate_schema: false,
+    message_timestamp_type: 'CreateTime',
+    max_message_bytes: null,
+    segment_ms: null
   }
 })
 

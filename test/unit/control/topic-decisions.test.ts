@@ -208,9 +208,9 @@ describe('the configuration of a topic', () => {
   test('a second change while one is in flight is refused, so that neither is lost', () => {
     const catalog = new Catalog(emptyImage)
     create(catalog, 'a')
-    const { change } = decideConfigure(catalog, 'a', { retention_ms: 5 })
+    const { change } = decideConfigure(catalog, 'a', { retention_ms: 5 }, defaults)
     catalog.reserve(change)
-    assert.throws(() => decideConfigure(catalog, 'a', { segment_bytes: 256 }), refused('OVERLOADED'))
+    assert.throws(() => decideConfigure(catalog, 'a', { segment_bytes: 256 }, defaults), refused('OVERLOADED'))
     assert.throws(() => decideDelete(catalog, 'a'), refused('OVERLOADED'))
     assert.equal(catalog.topicNamed('a')?.config.retention_ms, null)
     catalog.apply(change)

@@ -9,7 +9,8 @@ import type { Topic, TopicConfig, TopicConfigPatch } from '../../../src/model/to
 export const defaults: TopicDefaults = {
   segmentBytes: 64 * 1024 * 1024,
   tombstoneRetentionMs: 86_400_000,
-  partitioner: 'fnv1a'
+  partitioner: 'fnv1a',
+  batchBytesMax: 9 * 1024 * 1024
 }
 
 export const defaultConfig: TopicConfig = {
@@ -18,7 +19,10 @@ export const defaultConfig: TopicConfig = {
   cleanup_policy: 'delete',
   segment_bytes: 67_108_864,
   tombstone_retention_ms: 86_400_000,
-  validate_schema: false
+  validate_schema: false,
+  message_timestamp_type: 'CreateTime',
+  max_message_bytes: null,
+  segment_ms: null
 }
 
 export const emptyImage: StoreImage = {
@@ -69,7 +73,7 @@ export function create(catalog: Catalog, name: string, partitions = 1, config: T
 }
 
 export function configure(catalog: Catalog, name: string, patch: TopicConfigPatch): Topic {
-  return carryOut(catalog, decideConfigure(catalog, name, patch))
+  return carryOut(catalog, decideConfigure(catalog, name, patch, defaults))
 }
 
 export function remove(catalog: Catalog, name: string): Topic {

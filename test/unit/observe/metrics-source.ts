@@ -14,7 +14,10 @@ const config: TopicConfig = {
   cleanup_policy: 'delete',
   segment_bytes: 1000,
   tombstone_retention_ms: 1,
-  validate_schema: false
+  validate_schema: false,
+  message_timestamp_type: 'CreateTime',
+  max_message_bytes: null,
+  segment_ms: null
 }
 
 export function topicOf(id: number, name: string, partitionCount: number, changed: Partial<TopicConfig> = {}): Topic {

@@ -120,7 +120,10 @@ describe('producers in the store', () => {
 })
 
 /** Takes back what each format added, newest first. */
-const dropFormat7 = 'ALTER TABLE topics DROP COLUMN validate_schema'
+const dropFormat8 = ['message_timestamp_type', 'max_message_bytes', 'segment_ms']
+  .map(column => `ALTER TABLE topics DROP COLUMN ${column}`)
+  .join('; ')
+const dropFormat7 = `${dropFormat8}; ALTER TABLE topics DROP COLUMN validate_schema`
 const dropFormat6 = `${dropFormat7}; DROP TABLE schemas; DROP TABLE schema_versions; DROP TABLE schema_modes; ALTER TABLE state DROP COLUMN next_schema_id`
 const dropFormat5 = `${dropFormat6}; DROP TABLE groups; DROP TABLE group_offsets`
 const dropFormat4 = `${dropFormat5}; DROP TABLE keys`
@@ -135,6 +138,20 @@ test('topics of a store of format 6 are not validated, and can be', t => {
   const [topic] = migrated.readImage().topics
   assert.equal(topic?.config.validate_schema, false)
   const config = { ...topicOf({ id: 1, name: 'topic', firstHandle: 1 }).config, validate_schema: true }
+  migrated.commitGroup([[{ kind: 'topic-configured', id: toTopicId(1), config }]])
+  assert.deepEqual(migrated.readImage().topics[0]?.config, config)
+})
+
+test('topics of a store of format 7 take times, sizes and ages of segments as they did, and can have their own', t => {
+  const { connection, database } = openInMemory(t)
+  database.commitGroup([[created(1, 'topic')]])
+  connection.exec(`${dropFormat8}; PRAGMA user_version = 7`)
+  prepareTables(connection, ':memory:')
+  const migrated = new StoreDatabase(connection)
+  const plainConfig = topicOf({ id: 1, name: 'topic', firstHandle: 1 }).config
+  assert.deepEqual(migrated.readImage().topics[0]?.config, plainConfig)
+  const own = { message_timestamp_type: 'LogAppendTime', max_message_bytes: 1000, segment_ms: 2n ** 64n - 1n } as const
+  const config = { ...plainConfig, ...own }
   migrated.commitGroup([[{ kind: 'topic-configured', id: toTopicId(1), config }]])
   assert.deepEqual(migrated.readImage().topics[0]?.config, config)
 })

@@ -54,7 +54,7 @@ describe('a restart', () => {
     }
     await carryOut(catalog, store, decideCreate(catalog, { name: 'a', partitions: 3, config }, defaults))
     await carryOut(catalog, store, decideCreate(catalog, { name: 'b', partitions: 1, config: {} }, defaults))
-    await carryOut(catalog, store, decideConfigure(catalog, 'b', { retention_ms: 9_007_199_254_740_991 }))
+    await carryOut(catalog, store, decideConfigure(catalog, 'b', { retention_ms: 9_007_199_254_740_991 }, defaults))
     await store.commit([{ kind: 'placement', shardCount: 3, epoch: 1 }])
     await store.close()
     const { image } = await openForTest(t, dataDir)

@@ -7,7 +7,7 @@ import { groupKinds, groupStates } from '../../../model/groups.ts'
 import { limits } from '../../../model/limits.ts'
 import { grantActions } from '../../../model/principal.ts'
 import { compatibilityModes, schemaTypes } from '../../../model/schemas.ts'
-import { cleanupPolicies } from '../../../model/topic.ts'
+import { cleanupPolicies, timestampTypes } from '../../../model/topic.ts'
 import { confluentTypes } from '../../../wire/json/confluent-json.ts'
 import type { NounName } from './noun-names.ts'
 import {
@@ -50,22 +50,34 @@ const configFields = {
   tombstone_retention_ms: u64('How long a compacted topic keeps what says that a key is gone.')
 }
 
-const validationField: Schemas = {
+/** The seed does not have them. */
+const ownFields: Schemas = {
   validate_schema: {
     type: 'boolean',
     description: 'Records must match the latest schema of the subject <topic>-value.'
-  }
+  },
+  message_timestamp_type: choice(
+    timestampTypes,
+    "Whether records of Kafka's clients have the times of their producer, or of their append."
+  ),
+  max_message_bytes: whole("Bytes of a batch of Kafka's clients, and of one record of others.", { minimum: 1 }),
+  segment_ms: u64('Age at which a segment is closed, in milliseconds.')
 }
 
-const clearable = (description: string): Schema => {
-  return { type: ['integer', 'null'], minimum: -1, description: `${description} −1: never. null: as it is.` }
+const clearable = (description: string, cleared = 'never'): Schema => {
+  return { type: ['integer', 'null'], minimum: -1, description: `${description} −1: ${cleared}. null: as it is.` }
 }
 
 const configPatch = {
   ...configFields,
-  ...validationField,
+  ...ownFields,
   retention_ms: clearable('Age at which records go, in milliseconds, up to 2^64 − 1.'),
-  retention_bytes: clearable('Bytes of a partition above which its oldest segments go, up to 2^64 − 1.')
+  retention_bytes: clearable('Bytes of a partition above which its oldest segments go, up to 2^64 − 1.'),
+  max_message_bytes: clearable(
+    "Bytes of a batch of Kafka's clients, and of one record of others, from 1.",
+    "the broker's"
+  ),
+  segment_ms: clearable('Age at which a segment is closed, in milliseconds, from 1 to 2^64 − 1.', "the broker's")
 }
 
 const partition = u32('Numbered from 0.')
@@ -96,8 +108,8 @@ export const nouns: Readonly<Record<NounName, Schema>> = {
   Topic: fields({ name: noun('TopicName'), partitions: u32('How many.') }),
   TopicConfig: fields(
     configFields,
-    validationField,
-    'What counts for a topic: what it was given, and the defaults of the broker. validate_schema is there only where it is true.'
+    ownFields,
+    'What counts for a topic: what it was given, and the defaults of the broker. What is not always there says nothing where it is not.'
   ),
   TopicConfigPatch: fields(
     {},

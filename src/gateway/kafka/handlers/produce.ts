@@ -120,7 +120,7 @@ class ProduceCall {
   #submitPart(part: Part): boolean {
     const { broker } = this.#call.services
     const { topic, partition, records: bytes } = part
-    const batch = { topic, partition, bytes, start: 0, end: bytes.length, takesAppendTime: false }
+    const batch = { topic, partition, bytes, start: 0, end: bytes.length }
     const outcome = broker.batches.submitBatch(this.#call.who, batch, {
       onBatchAppended: appended => this.#settle(part, toldOfAppended(partition, appended)),
       onBatchFailed: error => this.#refuse(part, error)

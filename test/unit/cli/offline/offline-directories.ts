@@ -35,7 +35,10 @@ export function topicOf(id: number, name: string, firstHandle: number, partition
       cleanup_policy: 'delete',
       segment_bytes: 64 * 1024 * 1024,
       tombstone_retention_ms: 86_400_000,
-      validate_schema: false
+      validate_schema: false,
+      message_timestamp_type: 'CreateTime',
+      max_message_bytes: null,
+      segment_ms: null
     }
   }
 }

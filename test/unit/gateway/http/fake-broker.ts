@@ -156,7 +156,10 @@ export class FakeBroker implements Broker {
       cleanup_policy: 'delete',
       segment_bytes: 67108864,
       tombstone_retention_ms: 86400000,
-      validate_schema: false
+      validate_schema: false,
+      message_timestamp_type: 'CreateTime',
+      max_message_bytes: null,
+      segment_ms: null
     }
     const topic = { partitions: Array.from({ length: partitions }, () => []), config: base }
     this.#topics.set(name, topic)

@@ -65,7 +65,10 @@ describe('a topic in an answer', () => {
     cleanup_policy: 'compact,delete',
     segment_bytes: 128,
     tombstone_retention_ms: 9007199254740993n,
-    validate_schema: false
+    validate_schema: false,
+    message_timestamp_type: 'CreateTime',
+    max_message_bytes: null,
+    segment_ms: null
   } as const
 
   test('has its numbers digit for digit', () => {
@@ -78,6 +81,12 @@ describe('a topic in an answer', () => {
       writeTopicDescription({ name: 'a', partitions: [partition, { ...partition, id: 1 }], config }),
       `{"name":"a","partitions":[${JSON.stringify(partition)},${JSON.stringify({ ...partition, id: 1 })}],"config":${text}}`
     )
+  })
+
+  test('has what the seed does not have only where it says something', () => {
+    const own = { message_timestamp_type: 'LogAppendTime', max_message_bytes: 1, segment_ms: 2n ** 64n - 1n } as const
+    const shown = '"message_timestamp_type":"LogAppendTime","max_message_bytes":1,"segment_ms":18446744073709551615'
+    assert.ok(writeTopicConfig({ ...config, ...own }).endsWith(`740993,${shown}}`))
   })
 
   test('says that records are validated where they are, and nothing of it elsewhere', () => {

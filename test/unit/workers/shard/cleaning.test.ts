@@ -99,6 +99,21 @@ describe('retention on a shard', () => {
     assert.equal(partition.highWatermark, 21)
   })
 
+  it('seals a segment at the age that its topic says, not at that of the others', () => {
+    const built = stage()
+    const partition = partitionOf(built.log, 1, 0)
+    const topic = { firstHandle: 1, partitionCount: 1, segmentBytes: 500 }
+    built.log.table.configure({ ...topic, segmentMs: 2n ** 64n - 1n })
+    built.clock.wallMs += 2_000_000
+    pass(built)
+    assert.ok(partition.activeBytes > 0)
+    append(built.log, { firstHandle: 1, records: [textRecord(0, null, 'z')] })
+    built.log.table.configure({ ...topic, segmentMs: 50 })
+    built.clock.wallMs += 50
+    pass(built)
+    assert.equal(partition.activeBytes, 0)
+  })
+
   it('seals a segment by age, whatever time its records claim', () => {
     const built = stage()
     const partition = partitionOf(built.log, 1, 0)

@@ -1,0 +1,37 @@
+/** The largest batch and the largest record that a topic takes, and the name of what says so. Pure. */
+import { batchBytesMax } from '../model/limits.ts'
+import type { Topic } from '../model/topic.ts'
+
+/** A limit in bytes. */
+export interface MessageLimit {
+  readonly limit: number
+  /** Words for the one who reached it. */
+  readonly setting: string
+}
+
+/** Of a batch that a client encoded. A broker that takes less than it did when a topic was set to more counts. */
+export function batchLimit(topic: Topic, maxRecordBytes: number): MessageLimit {
+  const limit = batchBytesMax(maxRecordBytes)
+  return (
+    ownLimit(topic, limit) ?? {
+      limit,
+      setting: '--max-record-bytes, and 1 MiB for what is around it'
+    }
+  )
+}
+
+/** Of key, value and headers of one record. */
+export function recordLimit(topic: Topic, maxRecordBytes: number): MessageLimit {
+  return (
+    ownLimit(topic, maxRecordBytes) ?? {
+      limit: maxRecordBytes,
+      setting: '--max-record-bytes'
+    }
+  )
+}
+
+/** null: the topic does not say less than its broker. */
+function ownLimit({ name, config }: Topic, brokerLimit: number): MessageLimit | null {
+  const { max_message_bytes: limit } = config
+  return limit !== null && limit < brokerLimit ? { limit, setting: `max_message_bytes of topic '${name}'` } : null
+}
