@@ -116,3 +116,27 @@ export function splitBatches(bytes: Buffer): Buffer[] {
 
 export const gzip = { codec: codecs.gzip, compress: (body: Buffer): Buffer => gzipSync(body) }
 export const zstd = { codec: codecs.zstd, compress: (body: Buffer): Buffer => zstdCompressSync(body) }
+export const snappy = { codec: codecs.snappy, compress: snappyLiteral }
+export const lz4 = { codec: codecs.lz4, compress: lz4Stored }
+
+/** Raw snappy that repeats nothing. */
+function snappyLiteral(body: Buffer): Buffer {
+  const head: number[] = []
+  let rest = body.length
+  for (; rest >= 0x80; rest >>>= 7) head.push((rest & 0x7f) | 0x80)
+  const length = Buffer.alloc(4)
+  length.writeUInt32LE(body.length - 1)
+  return Buffer.concat([Buffer.from([...head, rest, 63 << 2]), length, body])
+}
+
+/** An lz4 frame of blocks that are not compressed: version 1, blocks for themselves, of 64 KiB; the checksum of that head is 0x82. */
+function lz4Stored(body: Buffer): Buffer {
+  const parts: Buffer[] = [Buffer.from([0x04, 0x22, 0x4d, 0x18, 0x60, 0x40, 0x82])]
+  for (let at = 0; at < body.length; at += 65_536) {
+    const block = body.subarray(at, at + 65_536)
+    const size = Buffer.alloc(4)
+    size.writeUInt32LE((block.length | 0x8000_0000) >>> 0)
+    parts.push(size, block)
+  }
+  return Buffer.concat([...parts, Buffer.alloc(4)])
+}
