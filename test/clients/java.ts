@@ -3,11 +3,10 @@
  * their coordinates into its own repository. The checks are in programs/JavaClient.java.
  */
 import { execFile } from 'node:child_process'
-import { mkdirSync } from 'node:fs'
-import { delimiter, join } from 'node:path'
+import { delimiter } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { mavenClassPath, type Artifact } from '../support/maven.ts'
+import { mavenClassPath } from '../../native-free-bench/maven.ts'
 import { checkNames, type KafkaClientUnderTest } from './client.ts'
 import { programChecks } from './program.ts'
 
@@ -28,13 +27,7 @@ export async function kafkaClassPath(folder: string, artifactId: string): Promis
   try {
     await run('javac', ['-version'])
     const kafka = { groupId: 'org.apache.kafka', artifactId, version: KAFKA_VERSION }
-    const paths: string[] = []
-    for (const artifact of [kafka, logPrinter] satisfies Artifact[]) {
-      const own = join(folder, artifact.artifactId)
-      mkdirSync(own, { recursive: true })
-      paths.push(await mavenClassPath(own, artifact))
-    }
-    return paths.join(delimiter)
+    return await mavenClassPath(folder, kafka, logPrinter)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
     throw error
