@@ -51,7 +51,7 @@ async function main(args: readonly string[]): Promise<number> {
     ...{ current: null, others: new Set(), bytesPerSync: [], budgets: new Map() }
   }
   const release = onInterrupt(context.workDir, async () => {
-    await Promise.all([context.current, ...context.others].map(one => one?.kill()))
+    await Promise.all([context.current, ...context.others].map(async one => one?.kill()))
   })
   try {
     const report = await runAll(context, args)
