@@ -252,7 +252,6 @@ function topicDefaults(settings: Settings): TopicDefaults {
   return {
     segmentBytes,
     tombstoneRetentionMs,
-    partitioner: 'fnv1a',
     batchBytesMax: batchBytesMax(maxRecordBytes)
   }
 }

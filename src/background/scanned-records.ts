@@ -10,7 +10,7 @@
  */
 import { assert } from '../base/assert.ts'
 import { copyBytes } from '../base/copy.ts'
-import { fnv1a64Modulo } from '../base/hash.ts'
+import type { KeyHash } from '../base/hash.ts'
 import { limits } from '../model/limits.ts'
 import type { RecordSource } from '../model/requests.ts'
 import { readI32, readU32, writeU32 } from '../wire/es01/bytes.ts'
@@ -119,10 +119,10 @@ export class ScannedRecords implements RecordSource {
     return this.#namesPartition(i) ? readU32(this.#bytes, this.#tailOf(i)) : -1
   }
 
-  hashKeyOf(i: number, partitionCount: number): number {
+  hashKeyOf(i: number, partitionCount: number, hash: KeyHash): number {
     const start = this.#startOf(i)
     const keyBytes = readI32(this.#bytes, start)
-    return keyBytes < 0 ? -1 : fnv1a64Modulo(this.#bytes, start + 4, start + 4 + keyBytes, partitionCount)
+    return keyBytes < 0 ? -1 : hash(this.#bytes, start + 4, start + 4 + keyBytes, partitionCount)
   }
 
   ringBytesOf(i: number): number {

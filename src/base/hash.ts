@@ -1,9 +1,12 @@
 /**
- * The two hashes that route keys to partitions: FNV-1a 64 (HTTP and ES01 topics) and murmur2 (Kafka topics).
+ * The two hashes that route keys to partitions: FNV-1a 64 and murmur2 (model/key-hashes.ts has them by name).
  * Pure functions, any thread. Both are contracts: a changed result moves keys to other partitions, so never "improve" one.
  * Arithmetic is 32-bit integers only; nothing here allocates.
  */
 import { assert } from './assert.ts'
+
+/** A hash of bytes[start, end), reduced to 0 … modulus − 1. */
+export type KeyHash = (bytes: Uint8Array, start: number, end: number, modulus: number) => number
 
 const FNV_BASIS_HIGH = 0xcbf29ce4 | 0
 const FNV_BASIS_LOW = 0x84222325 | 0
@@ -41,7 +44,7 @@ export function fnv1a64Modulo(bytes: Uint8Array, start: number, end: number, mod
 /**
  * murmur2 of bytes[start, end) as Kafka's default partitioner computes it (fixed seed, little-endian words).
  *
- * @returns a signed 32-bit number. Kafka's partition is `(murmur2(key) & 0x7fffffff) % partitionCount`.
+ * @returns a signed 32-bit number.
  */
 export function murmur2(bytes: Uint8Array, start: number, end: number): number {
   assert(start >= 0 && start <= end && end <= bytes.length, 'the key must lie inside its bytes')
@@ -66,4 +69,10 @@ export function murmur2(bytes: Uint8Array, start: number, end: number): number {
   }
   hash = Math.imul(hash ^ (hash >>> 13), MURMUR_MULTIPLIER)
   return hash ^ (hash >>> 15)
+}
+
+/** The partition that Kafka's Java client gives a key, of `modulus` partitions: its murmur2 without the sign, and the rest. */
+export function murmur2Modulo(bytes: Uint8Array, start: number, end: number, modulus: number): number {
+  assert(modulus >= 1, 'the modulus of a key hash must be from 1 on')
+  return (murmur2(bytes, start, end) & 0x7fff_ffff) % modulus
 }

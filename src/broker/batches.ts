@@ -18,6 +18,7 @@ import { BatchView } from '../wire/batch/view.ts'
 import type { Engine } from './engine.ts'
 import type { IdempotentProduce } from './idempotent-produce.ts'
 import { batchLimit } from './message-limits.ts'
+import { noSuchPartition } from './partition-range.ts'
 import type { Traffic, TopicTraffic } from './traffic.ts'
 import type { ValidatedProduce } from './validated-produce.ts'
 
@@ -47,6 +48,8 @@ export class Batches implements BatchUseCases {
     if (denial !== null) return refuse(caller, denial)
     const topic = catalog.topicNamed(batch.topic)
     if (topic === undefined) return refuse(caller, new BrokerError('TOPIC_NOT_FOUND', { topic: batch.topic }))
+    const counts = traffic.of(topic.id)
+    if (counts.isClosed) return submitOutcomes.full
     const refusal = this.#refusalOf(who, topic, batch)
     if (refusal !== null) return refuse(caller, refusal)
     const bytes = batch.end - batch.start
@@ -58,13 +61,16 @@ export class Batches implements BatchUseCases {
       quotas.giveBackProduce(who, bytes)
       return refuse(caller, entry)
     }
-    const cost = { who, bytes, recordCount, counts: traffic.of(topic.id) }
+    const cost = { who, bytes, recordCount, counts }
     const call = new BatchCall(this.#parts, caller, entry, cost)
     // Numbers begin at 1, so 0 says that there is none.
     const takesAppendTime = topic.config.message_timestamp_type === 'LogAppendTime'
     const outcome = engine.appendBatch({ ...batch, topic, producer: entry?.number ?? 0, takesAppendTime }, call)
     if (outcome === submitOutcomes.full) call.undo()
-    else engine.publishSoon()
+    else {
+      counts.openProduces++
+      engine.publishSoon()
+    }
     return outcome
   }
 
@@ -75,10 +81,8 @@ export class Batches implements BatchUseCases {
 
   #refusalOf(who: Principal, topic: Topic, { partition, bytes, start, end }: BatchSubmission): BrokerError | null {
     const { validation, space, maxRecordBytes } = this.#parts
-    const { name, partitionCount: count } = topic
-    if (partition < 0 || partition >= count)
-      return new BrokerError('PARTITION_RANGE', { partition, topic: name, count })
-    if (validation.concerns(topic, who)) return new BrokerError('BATCH_NOT_VALIDATED', { topic: name })
+    if (partition < 0 || partition >= topic.partitionCount) return noSuchPartition(topic, partition)
+    if (validation.concerns(topic, who)) return new BrokerError('BATCH_NOT_VALIDATED', { topic: topic.name })
     if (space.isLow) return new BrokerError('DISK_FULL', {}, { written: 'no' })
     const { limit, setting } = batchLimit(topic, maxRecordBytes)
     if (end - start > limit)
@@ -140,6 +144,7 @@ class BatchCall implements BatchCaller {
   }
 
   onBatchAppended(appended: AppendedBatch): void {
+    this.#cost.counts.openProduces--
     if (this.#entry !== null) this.#parts.idempotent.leaveBatch(this.#entry)
     if (!appended.isDuplicate) {
       this.#cost.counts.producedRecords += this.#cost.recordCount
@@ -149,6 +154,7 @@ class BatchCall implements BatchCaller {
   }
 
   onBatchFailed(error: BrokerError): void {
+    this.#cost.counts.openProduces--
     if (error.written === 'no') this.undo()
     else if (this.#entry !== null) this.#parts.idempotent.leaveBatch(this.#entry)
     this.#caller.onBatchFailed(error)

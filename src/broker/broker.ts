@@ -38,6 +38,7 @@ import type { Groups } from './groups.ts'
 import { recordLimit } from './message-limits.ts'
 import { MeteredProduce, MeteredRead, payloadBytesOf } from './metering.ts'
 import { checkSequences, type IdempotentProduce } from './idempotent-produce.ts'
+import { noSuchPartition } from './partition-range.ts'
 import type { ProducerCommands } from './producer-commands.ts'
 import { Router } from './router.ts'
 import type { Tiering } from './tiering.ts'
@@ -214,14 +215,16 @@ export class LocalBroker implements Broker {
       queueMicrotask(() => caller.onProduced(nothing, 0, 0))
       return submitOutcomes.taken
     }
+    const { quotas, traffic } = this.#options
+    const counts = traffic.of(topic.id)
+    if (counts.isClosed) return submitOutcomes.full
     if (this.#options.space.isLow) return this.#refuse(caller, new BrokerError('DISK_FULL', {}, { written: 'no' }))
     const refusal = this.#checkSizes(topic, records)
     if (refusal !== null) return this.#refuse(caller, refusal)
-    const { quotas, traffic } = this.#options
     const payloadBytes = payloadBytesOf(records)
     const limited = quotas.takeProduce(who, payloadBytes)
     if (limited !== null) return this.#refuse(caller, limited)
-    const metered = new MeteredProduce(caller, who, quotas, traffic.of(topic.id), payloadBytes)
+    const metered = new MeteredProduce(caller, who, quotas, counts, payloadBytes)
     let outcome: SubmitOutcome = submitOutcomes.full
     try {
       outcome = this.#route(who, topic, records, metered)
@@ -233,6 +236,7 @@ export class LocalBroker implements Broker {
       if (outcome === submitOutcomes.full) quotas.giveBackProduce(who, payloadBytes)
     }
     if (outcome !== submitOutcomes.full) {
+      counts.openProduces++
       this.#router.accept(topic)
       engine.publishSoon()
     }
@@ -282,9 +286,7 @@ export class LocalBroker implements Broker {
     const topic = this.#options.catalog.topicNamed(read.topic)
     if (topic === undefined || (read.topicId ?? topic.id) !== topic.id)
       return new BrokerError('TOPIC_NOT_FOUND', { topic: read.topic })
-    const { name, partitionCount: count } = topic
-    if (read.partition < count) return topic
-    return new BrokerError('PARTITION_RANGE', { partition: read.partition, topic: name, count })
+    return read.partition < topic.partitionCount ? topic : noSuchPartition(topic, read.partition)
   }
 
   submitSharedRead(readers: readonly Principal[], read: ReadRequest, caller: ReadCaller): SubmitOutcome {

@@ -36,12 +36,14 @@ export class MeteredProduce implements AppendCaller {
 
   onProduced(bytes: Buffer, start: number, count: number, duplicates: number, duplicateBytes: number): void {
     const counts = this.#counts
+    counts.openProduces--
     counts.producedRecords += count - duplicates
     counts.producedBytes += this.#payloadBytes - duplicateBytes
     this.#caller.onProduced(bytes, start, count)
   }
 
   onProduceFailed(error: BrokerError): void {
+    this.#counts.openProduces--
     if (error.written === 'no') this.#quotas.giveBackProduce(this.#who, this.#payloadBytes)
     this.#caller.onProduceFailed(error)
   }

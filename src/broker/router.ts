@@ -2,10 +2,11 @@
  * Where records go: the partition a record names, else the hash of its key, else the next in turn (spec 3.1).
  * Main thread. Owns the turn of each topic, which starts at 0 with the process.
  */
-import { BrokerError } from '../model/errors.ts'
+import { keyHashes } from '../model/key-hashes.ts'
 import { limits } from '../model/limits.ts'
 import type { RecordSource } from '../model/requests.ts'
 import type { Topic } from '../model/topic.ts'
+import { noSuchPartition } from './partition-range.ts'
 
 export class Router {
   readonly #nextTurn = new Map<number, number>()
@@ -26,17 +27,18 @@ export class Router {
       )
     }
     const partitions = this.#partitions
+    const hash = keyHashes[topic.config.partitioner]
     this.#turn = this.#nextTurn.get(topic.id) ?? 0
     for (let i = 0; i < count; i++) {
       let partition = records.partitionOf(i)
       if (partition < 0) {
-        partition = records.hashKeyOf(i, topic.partitionCount)
+        partition = records.hashKeyOf(i, topic.partitionCount, hash)
         if (partition < 0) {
           partition = this.#turn
           this.#turn = partition + 1 === topic.partitionCount ? 0 : partition + 1
         }
       } else if (partition >= topic.partitionCount) {
-        throw new BrokerError('PARTITION_RANGE', { partition, topic: topic.name, count: topic.partitionCount })
+        throw noSuchPartition(topic, partition)
       }
       partitions[i] = partition
     }

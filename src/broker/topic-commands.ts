@@ -11,12 +11,15 @@ import type { CreatedTopic, CreateTopicRequest } from '../model/requests.ts'
 import type { PartitionOffsets, Topic, TopicConfig, TopicConfigPatch, TopicDescription } from '../model/topic.ts'
 import type { Store } from '../store/store.ts'
 import type { Engine } from './engine.ts'
+import { noSuchPartition } from './partition-range.ts'
+import type { Traffic } from './traffic.ts'
 
 export interface TopicParts {
   readonly catalog: Catalog
   readonly turns: ChangeTurns
   readonly store: Store
   readonly engine: Engine
+  readonly traffic: Traffic
   readonly defaults: TopicDefaults
   /** Called when a topic is deleted in the catalog; what it returns, when every owner has dropped it. */
   readonly onDeleting: (topic: Topic) => () => void
@@ -52,13 +55,47 @@ export class TopicCommands {
   configure(name: string, patch: TopicConfigPatch): Promise<TopicConfig> {
     const { catalog, engine, turns, defaults } = this.#parts
     return turns.run(name, async () => {
-      const { topic, change } = decideConfigure(catalog, name, patch, defaults)
-      catalog.reserve(change)
-      await this.#commit(change)
-      catalog.apply(change)
-      await engine.configureTopic(topic)
-      return topic.config
+      const { partitioner } = this.topic(name).config
+      const isMoved = (patch.partitioner ?? partitioner) !== partitioner
+      const reopen = isMoved ? await this.#closeEmpty(name) : null
+      try {
+        const { topic, change } = decideConfigure(catalog, name, patch, defaults)
+        catalog.reserve(change)
+        await this.#commit(change)
+        catalog.apply(change)
+        await engine.configureTopic(topic)
+        return topic.config
+      } finally {
+        reopen?.()
+      }
     })
+  }
+
+  /**
+   * Nothing was ever written to the topic, and nothing will be until it is opened again: records are routed by its partitioner
+   * when they are taken, so none may be on its way by the former one. Produces wait meanwhile, and notice nothing.
+   * @returns opens it. @throws BrokerError FIELD_INVALID: there is something; those of a look at the shards
+   */
+  async #closeEmpty(name: string): Promise<() => void> {
+    const { engine, traffic } = this.#parts
+    const topic = this.topic(name)
+    const counts = traffic.of(topic.id)
+    const open = (): void => {
+      counts.isClosed = false
+      // Those who wait try again.
+      engine.turn()
+    }
+    if (counts.openProduces > 0) throw notEmpty(topic, 'records are on their way to it')
+    counts.isClosed = true
+    try {
+      const partitions = await engine.describeTopic(topic)
+      const used = partitions.find(({ end_offset: end }) => end > 0)
+      if (used !== undefined) throw notEmpty(topic, `partition ${used.id} ends at offset ${used.end_offset}`)
+      return open
+    } catch (error) {
+      open()
+      throw error
+    }
   }
 
   delete(name: string): Promise<{ name: string; partitions: number }> {
@@ -115,9 +152,14 @@ export class TopicCommands {
   }
 }
 
+function notEmpty({ name, config: { partitioner } }: Topic, reason: string): BrokerError {
+  const problem = `of topic '${name}' stays ${partitioner}: it changes only while no record was ever written, and ${reason}; nothing was changed`
+  return new BrokerError('FIELD_INVALID', { field: 'partitioner', problem })
+}
+
 /** @param partition null: all of them. @throws BrokerError PARTITION_RANGE */
-export function checkPartition({ name: topic, partitionCount: count }: Topic, partition: number | null): void {
-  if (partition !== null && partition >= count) throw new BrokerError('PARTITION_RANGE', { partition, topic, count })
+export function checkPartition(topic: Topic, partition: number | null): void {
+  if (partition !== null && partition >= topic.partitionCount) throw noSuchPartition(topic, partition)
 }
 
 /**

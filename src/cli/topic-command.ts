@@ -87,6 +87,10 @@ function addConfigOptions(command: Command): Command {
     .option('--message-timestamp-type <type>', "times of Kafka's clients: CreateTime, their own, or LogAppendTime")
     .option('--max-message-bytes <bytes>', "largest batch of Kafka's clients, and record of others; -1: the broker's")
     .option('--segment-ms <ms>', "age at which a segment ends, in ms or as 1h; -1: the broker's")
+    .option(
+      '--partitioner <fnv1a|murmur2>',
+      'where keys go: murmur2 as in Kafka; changes only while the topic is empty'
+    )
 }
 
 function addAlter(topic: Command, io: CliIo): void {
@@ -137,7 +141,8 @@ function configOf(options: OptionTexts): TopicConfigFields {
     validate_schema: switchOf(options['validateSchema'], '--validate-schema'),
     message_timestamp_type: textOf(options['messageTimestampType']),
     max_message_bytes: sizeOf(options['maxMessageBytes'], '--max-message-bytes', u64OrNever),
-    segment_ms: durationOf(options['segmentMs'], '--segment-ms', u64OrNever)
+    segment_ms: durationOf(options['segmentMs'], '--segment-ms', u64OrNever),
+    partitioner: textOf(options['partitioner'])
   }
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null))
 }

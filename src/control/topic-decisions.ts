@@ -6,7 +6,7 @@ import { BrokerError } from '../model/errors.ts'
 import { toTopicId } from '../model/ids.ts'
 import { limits } from '../model/limits.ts'
 import type { CreateTopicRequest } from '../model/requests.ts'
-import type { Partitioner, Topic, TopicConfig, TopicConfigPatch } from '../model/topic.ts'
+import type { Topic, TopicConfig, TopicConfigPatch } from '../model/topic.ts'
 import type { Catalog } from './catalog.ts'
 import { changedConfig, checkPartitionCount, checkTopicName, checkValidation } from './topic-rules.ts'
 import type { CatalogChange } from './store-image.ts'
@@ -17,8 +17,6 @@ export interface TopicDefaults {
   readonly segmentBytes: number
   /** `--default-tombstone-retention-ms`. */
   readonly tombstoneRetentionMs: number
-  /** By the protocol that creates: fnv1a over HTTP, murmur2 over Kafka. */
-  readonly partitioner: Partitioner
   /** The largest batch that the broker takes: no topic can be set to take larger ones. */
   readonly batchBytesMax: number
 }
@@ -51,7 +49,6 @@ export function decideCreate(catalog: Catalog, request: CreateTopicRequest, defa
     name,
     firstHandle: catalog.next.handle,
     partitionCount: partitions,
-    partitioner: defaults.partitioner,
     config
   }
   return { topic, change: { kind: 'topic-created', topic } }
@@ -97,7 +94,8 @@ function defaultConfig(defaults: TopicDefaults): TopicConfig {
     validate_schema: false,
     message_timestamp_type: 'CreateTime',
     max_message_bytes: null,
-    segment_ms: null
+    segment_ms: null,
+    partitioner: 'fnv1a'
   }
 }
 

@@ -4,7 +4,7 @@
  */
 import { BrokerError } from '../model/errors.ts'
 import { limits } from '../model/limits.ts'
-import { cleanupPolicies, timestampTypes, valueSubjectOf } from '../model/topic.ts'
+import { cleanupPolicies, partitioners, timestampTypes, valueSubjectOf } from '../model/topic.ts'
 import type { TopicConfig, TopicConfigPatch } from '../model/topic.ts'
 import { echo } from './echo.ts'
 
@@ -94,7 +94,8 @@ export function changedConfig(
       batchBytesMax,
       `${fieldPrefix}max_message_bytes`
     ),
-    segment_ms: changedSegmentMs(base.segment_ms, patch.segment_ms, `${fieldPrefix}segment_ms`)
+    segment_ms: changedSegmentMs(base.segment_ms, patch.segment_ms, `${fieldPrefix}segment_ms`),
+    partitioner: changedChoice(base.partitioner, patch.partitioner, partitioners, `${fieldPrefix}partitioner`)
   }
 }
 

@@ -19,7 +19,7 @@ export const errorTable = {
     106,
     400,
     'bad request',
-    "partition {partition} is out of range: topic '{topic}' has {count} partition(s), numbered from 0",
+    "partition {partition} is out of range: topic '{topic}' has {count} partition(s), numbered from 0, with keys by {partitioner}",
     { kafka: 3 }
   ),
   RECORD_TOO_LARGE: spec(

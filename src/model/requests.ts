@@ -2,6 +2,7 @@
  * What a gateway asks of the broker, and how it hears the answer. All of it lives on the main thread.
  * The hot calls are callbacks on long-lived objects, not promises: one produce makes no closure.
  */
+import type { KeyHash } from '../base/hash.ts'
 import type { BatchUseCases } from './batches.ts'
 import type { TopicId } from './ids.ts'
 import type { BrokerError } from './errors.ts'
@@ -42,8 +43,8 @@ export interface RecordSource {
   readonly largestPayloadIndex: number
   /** The partition the record names, or −1. May be ≥ 2^31: it is a u32 on HTTP. */
   partitionOf(i: number): number
-  /** FNV-1a 64 of the key modulo `partitionCount`, or −1 if the record has no key. */
-  hashKeyOf(i: number, partitionCount: number): number
+  /** The hash of the key modulo `partitionCount`, or −1 if the record has no key. */
+  hashKeyOf(i: number, partitionCount: number, hash: KeyHash): number
   /** Sequence of record i: bits 32 to 63, as i32. With the low half 0, −2^31 means that it has none. */
   sequenceHighOf(i: number): number
   /** Bits 0 to 31, as u32. */

@@ -8,7 +8,7 @@ export type CleanupPolicy = (typeof cleanupPolicies)[number]
 export const timestampTypes = ['CreateTime', 'LogAppendTime'] as const
 export type TimestampType = (typeof timestampTypes)[number]
 
-/** The hash that routes keys: FNV-1a for topics made over HTTP, murmur2 for those made over Kafka. */
+/** The hash that routes keys: FNV-1a where nothing is said, murmur2 for topics made over Kafka. */
 export const partitioners = ['fnv1a', 'murmur2'] as const
 export type Partitioner = (typeof partitioners)[number]
 
@@ -30,6 +30,8 @@ export interface TopicConfig {
   readonly max_message_bytes: number | null
   /** Age at which a segment ends; null: that of the broker (--segment-ms). This one and the one before: shown where they are set. */
   readonly segment_ms: number | bigint | null
+  /** Changes only while the topic is empty: keys would move. Shown only where it is not fnv1a. */
+  readonly partitioner: Partitioner
 }
 
 /** The subject of the registry whose latest schema the values of a topic's records match, if its configuration asks for it. */
@@ -46,7 +48,6 @@ export interface Topic {
   /** Handle of partition 0; partition p has firstHandle + p. */
   readonly firstHandle: number
   readonly partitionCount: number
-  readonly partitioner: Partitioner
   readonly config: TopicConfig
 }
 

@@ -17,17 +17,21 @@ const RUN_TIMEOUT_MS = 300_000
 const OUTPUT_BYTES_MAX = 256 * 1024 * 1024
 
 /**
- * definitions NAME …    prints the published definitions of messages, each before a byte 0.
- * errors                prints name, code and whether it is retriable, a line each.
- * again FILE            reads lines "key request|response version hex", and prints what it writes after it has read that.
+ * definitions NAME …       prints the published definitions of messages, each before a byte 0.
+ * errors                   prints name, code and whether it is retriable, a line each.
+ * place BROKER TOPIC FILE  sends a record for each line, a key in hex, and prints the partition that each went to.
+ * again FILE               reads lines "key request|response version hex", and prints what it writes after it has read that.
  */
 const program = `import java.io.*;
 import java.nio.*;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.*;
 import java.util.*;
+import java.util.concurrent.Future;
+import org.apache.kafka.clients.producer.*;
 import org.apache.kafka.common.message.*;
 import org.apache.kafka.common.protocol.*;
+import org.apache.kafka.common.serialization.ByteArraySerializer;
 
 public class Ask {
   public static void main(String[] arguments) throws Exception {
@@ -43,7 +47,19 @@ public class Ask {
       }
     }
     if (arguments[0].equals("again")) for (String line : Files.readAllLines(Path.of(arguments[1]))) out.println(again(line.split(" ", -1)));
+    if (arguments[0].equals("place")) place(arguments[1], arguments[2], Files.readAllLines(Path.of(arguments[3])), out);
     out.flush();
+  }
+
+  private static void place(String broker, String topic, List<String> keys, PrintStream out) throws Exception {
+    Map<String, Object> settings = Map.of("bootstrap.servers", broker, "linger.ms", 5);
+    List<Future<RecordMetadata>> sent = new ArrayList<>();
+    ByteArraySerializer asItIs = new ByteArraySerializer();
+    try (Producer<byte[], byte[]> producer = new KafkaProducer<>(settings, asItIs, asItIs)) {
+      for (String key : keys) sent.add(producer.send(new ProducerRecord<>(topic, HexFormat.of().parseHex(key), new byte[0])));
+      producer.flush();
+    }
+    for (Future<RecordMetadata> record : sent) out.println(record.get().partition());
   }
 
   private static String again(String[] parts) {
@@ -107,6 +123,13 @@ export class KafkaJava {
     const path = join(this.#directory, 'lines.txt')
     writeFileSync(path, lines.join('\n'))
     return (await this.#ask('again', path)).trimEnd().split('\n')
+  }
+
+  /** Sends a record for each key. @returns the partitions that its producer chose, in the order of the keys. */
+  async place(broker: string, topic: string, keys: readonly Buffer[]): Promise<number[]> {
+    const path = join(this.#directory, 'keys.txt')
+    writeFileSync(path, keys.map(key => `${key.toString('hex')}\n`).join(''))
+    return (await this.#ask('place', broker, topic, path)).trimEnd().split('\n').map(Number)
   }
 
   async #ask(...question: readonly string[]): Promise<string> {

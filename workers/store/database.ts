@@ -173,10 +173,10 @@ export class StoreDatabase {
 
   /** The counters move with the row, in the same transaction: no id or handle is ever allotted twice. */
   #createTopic(topic: Topic): void {
-    const { id, name, firstHandle, partitionCount, partitioner, config } = topic
+    const { id, name, firstHandle, partitionCount, config } = topic
     const moved = this.#statements.allot.run(id + 1, firstHandle + partitionCount, id, firstHandle)
     assert(moved.changes === 1, 'topic id and handles must be above every one ever allotted')
-    this.#statements.create.run(id, name, firstHandle, partitionCount, partitioner, ...configValues(config))
+    this.#statements.create.run(id, name, firstHandle, partitionCount, ...configValues(config))
   }
 
   /** Replaces a row of that id: main was told that it could not be stored, or it could not be removed. */
@@ -246,8 +246,8 @@ function prepareStatements(database: DatabaseSync): Statements {
       'UPDATE state SET next_topic_id = ?, next_handle = ? WHERE next_topic_id <= ? AND next_handle <= ?'
     ),
     create: database.prepare(
-      `INSERT INTO topics (id, name, first_handle, partition_count, partitioner, ${columns})
-       VALUES (?, ?, ?, ?, ?, ${configColumns.map(() => '?').join(', ')})`
+      `INSERT INTO topics (id, name, first_handle, partition_count, ${columns})
+       VALUES (?, ?, ?, ?, ${configColumns.map(() => '?').join(', ')})`
     ),
     configure: database.prepare(`UPDATE topics SET ${assignments} WHERE id = ?`),
     forgetTombstone: database.prepare('DELETE FROM tombstones WHERE id = ?'),

@@ -211,7 +211,8 @@ export function configValues(config: TopicConfig): (string | number | null)[] {
     Number(config.validate_schema),
     config.message_timestamp_type,
     config.max_message_bytes,
-    config.segment_ms === null ? null : String(config.segment_ms)
+    config.segment_ms === null ? null : String(config.segment_ms),
+    config.partitioner
   ]
 }
 
@@ -225,7 +226,8 @@ export const configColumns = [
   'validate_schema',
   'message_timestamp_type',
   'max_message_bytes',
-  'segment_ms'
+  'segment_ms',
+  'partitioner'
 ] as const
 
 function topicOf(row: Row): Topic {
@@ -234,7 +236,6 @@ function topicOf(row: Row): Topic {
     name: textOf(row, 'name'),
     firstHandle: integerOf(row, 'first_handle'),
     partitionCount: integerOf(row, 'partition_count'),
-    partitioner: choiceOf(row, 'partitioner', partitioners),
     config: {
       retention_ms: row['retention_ms'] === null ? null : u64Of(row, 'retention_ms'),
       retention_bytes: row['retention_bytes'] === null ? null : u64Of(row, 'retention_bytes'),
@@ -244,7 +245,8 @@ function topicOf(row: Row): Topic {
       validate_schema: integerOf(row, 'validate_schema') !== 0,
       message_timestamp_type: choiceOf(row, 'message_timestamp_type', timestampTypes),
       max_message_bytes: countOf(row, 'max_message_bytes'),
-      segment_ms: row['segment_ms'] === null ? null : u64Of(row, 'segment_ms')
+      segment_ms: row['segment_ms'] === null ? null : u64Of(row, 'segment_ms'),
+      partitioner: choiceOf(row, 'partitioner', partitioners)
     }
   }
 }

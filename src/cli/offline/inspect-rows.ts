@@ -186,8 +186,8 @@ export function unreadableRow({ view, where, position }: PlacedBatch, status: Ba
 }
 
 /** A topic of the store. */
-export function topicRow({ id, name, firstHandle, partitionCount, partitioner, config }: Topic): Row {
-  const settings = formatConfig({ ...config })
+export function topicRow({ id, name, firstHandle, partitionCount, config: { partitioner, ...config } }: Topic): Row {
+  const settings = formatConfig(config)
   const json = { id, name, partitions: partitionCount, first_handle: firstHandle, partitioner, deleted: false }
   // Numbers beyond 2^53 are exact as text; JSON.stringify takes no bigint.
   const exact = Object.entries(config).map(([field, value]) => [

@@ -16,7 +16,7 @@ import { connectingOf, readingOf, type GroupReadOptions, type ReadOptions, type 
 import { PartitionReader, type ReceivedRecord, type StartPlace } from './partition-reader.ts'
 import { Bell, type Backoff } from './pauses.ts'
 import { checkName, checkOffset, checkPartition, NO_SUCH_PARTITION } from './records.ts'
-import { partitionCountOf } from './refusals.ts'
+import { spreadOf } from './refusals.ts'
 import { untilItSucceeds } from './retries.ts'
 
 /** Partitions that are read without a group. */
@@ -180,9 +180,9 @@ export class Consumer implements AsyncIterable<ReceivedRecord> {
       await this.#client.consume({ topic, partition: NO_SUCH_PARTITION, offset: 0 })
     } catch (error) {
       const failure = clientErrorOf(error)
-      const count = partitionCountOf(failure.message)
-      if (count === null) throw failure
-      return count
+      const spread = spreadOf(failure.message)
+      if (spread === null) throw failure
+      return spread.partitionCount
     }
     throw clientError('protocol', 'no', `the broker read partition ${NO_SUCH_PARTITION}`)
   }

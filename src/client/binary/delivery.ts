@@ -44,7 +44,7 @@ import { limits } from '../../model/limits.ts'
 import type { Written } from '../../model/errors.ts'
 import type { ProduceResult } from '../../wire/es01/produce-frame.ts'
 import type { ClientError } from './client-error.ts'
-import { partitionCountOf, sequenceFaultOf } from './refusals.ts'
+import { sequenceFaultOf, spreadOf, type Spread } from './refusals.ts'
 
 /** A batch on its way. */
 export interface Delivery {
@@ -72,7 +72,7 @@ export function attemptCount({ count, isInDoubt, tailCount }: Delivery): number 
 
 /**
  * done: where each record lies. partly: only the last ones are known, the rest rejects. again: send the same batch.
- * renew: begin a new producer id and send it under that. smaller: less at once. reroute: the topic has so many partitions.
+ * renew: begin a new producer id and send it under that. smaller: less at once. reroute: the topic has other partitions.
  */
 export type Step =
   | { readonly kind: 'done'; readonly results: readonly ProduceResult[] }
@@ -80,7 +80,7 @@ export type Step =
   | { readonly kind: 'again'; readonly waitMs: number | null }
   | { readonly kind: 'renew' }
   | { readonly kind: 'smaller'; readonly waitMs: number | null }
-  | { readonly kind: 'reroute'; readonly partitionCount: number }
+  | { readonly kind: 'reroute'; readonly spread: Spread }
   | { readonly kind: 'reject'; readonly written: Written }
 
 /** After an answer to the last `results.length` records. */
@@ -111,8 +111,8 @@ export function stepAfterFailure(delivery: Delivery, failure: ClientError): Step
   }
   const fault = sequenceFaultOf(message)
   if (fault !== null) return stepAfterFault(delivery, fault.kind, fault.expected)
-  const partitionCount = partitionCountOf(message)
-  if (partitionCount !== null && !delivery.mayBeWritten) return { kind: 'reroute', partitionCount }
+  const spread = spreadOf(message)
+  if (spread !== null && !delivery.mayBeWritten) return { kind: 'reroute', spread }
   if (!failure.retryable) return rejection(delivery)
   // A quota may be less than the batch: then it never passes, and its text does not tell.
   const isTooMuch = failure.retryAfterMs !== null && delivery.count > 1 && !delivery.mayBeWritten

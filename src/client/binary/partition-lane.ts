@@ -16,7 +16,7 @@ import { attemptCount, newDelivery, stepAfterAnswer, stepAfterFailure, type Deli
 import type { LaneParts } from './lane-parts.ts'
 import { earliestDeadlineMs, lateError, OutgoingQueue, rejectAll, settle, sumBytes, type Outgoing } from './outgoing.ts'
 import { backoffMs } from './pauses.ts'
-import { isTopicMissing } from './refusals.ts'
+import { isTopicMissing, type Spread } from './refusals.ts'
 
 const FORGOTTEN =
   'the broker has forgotten this producer: whether the first records of the batch were written is not known'
@@ -25,8 +25,8 @@ const FORGOTTEN =
 export interface LaneOwner {
   /** A batch was taken: records without a key go elsewhere from now on. */
   onTaken(partition: number): void
-  /** The partition is not there; the topic has so many. The records, all that its lane had, were not written. */
-  onOutOfRange(partition: number, partitionCount: number, records: readonly Outgoing[], error: ClientError): void
+  /** The partition is not there; the topic has others. The records, all that its lane had, were not written. */
+  onOutOfRange(partition: number, spread: Spread, records: readonly Outgoing[], error: ClientError): void
   /** What the lane knew of the topic no longer holds: it is another topic of that name. */
   onMadeAnew(): void
 }
@@ -156,7 +156,7 @@ export class PartitionLane {
         // All at once: what is sent later under the same keys goes to another lane, and stays behind them there.
         return this.#owner.onOutOfRange(
           this.#partition,
-          step.partitionCount,
+          step.spread,
           [...batch, ...this.#queue.takeAll()],
           failure as ClientError
         )

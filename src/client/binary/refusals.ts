@@ -3,10 +3,12 @@
  * This is the only file that reads them; a test holds it against src/model/errors.ts, whose texts they are. Names of
  * topics and producers in them have no quotes and no blanks, so nobody's name is taken for words of the broker.
  */
+import { partitioners, type Partitioner } from '../../model/topic.ts'
 
 const RATE_LIMITED = /^rate limited: .*?retry in (\d+(?:\.\d+)?)s/
 const DAMAGED = /^unavailable: offsets \d+ to \d+ of partition \d+ are damaged/
-const PARTITION_RANGE = /^bad request: partition \d+ is out of range: topic '[^']*' has (\d+) partition\(s\)/
+const PARTITION_RANGE =
+  /^bad request: partition \d+ is out of range: topic '[^']*' has (\d+) partition\(s\), numbered from 0(?:, with keys by (\w+))?/
 const SEQUENCE_FAULT =
   /^bad request: sequence (gap|too low) of producer id '[^']*' in partition \d+: expected (\d+), got \d+/
 const TOPIC_NOT_FOUND = /^not found: no topic named '/
@@ -22,10 +24,20 @@ export function retryAfterMsOf(message: string): number | null {
   return seconds === undefined ? null : Math.ceil(Number(seconds) * 1000)
 }
 
-/** How many partitions the topic has, of a refusal because one is not among them; else null. */
-export function partitionCountOf(message: string): number | null {
-  const count = PARTITION_RANGE.exec(message)?.[1]
-  return count === undefined ? null : Number(count)
+/** How a topic spreads its records. */
+export interface Spread {
+  readonly partitionCount: number
+  /** Of its keys; null: one that is not known here. */
+  readonly partitioner: Partitioner | null
+}
+
+/** How the topic spreads its records, of a refusal because a partition is not among its own; else null. */
+export function spreadOf(message: string): Spread | null {
+  const [, count, partitioner] = PARTITION_RANGE.exec(message) ?? []
+  if (count === undefined) return null
+  // Brokers that know but one do not name it.
+  const name = partitioner ?? 'fnv1a'
+  return { partitionCount: Number(count), partitioner: partitioners.find(known => known === name) ?? null }
 }
 
 /** A sequence that the broker did not take, and the one it waits for. */

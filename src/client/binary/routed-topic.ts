@@ -3,20 +3,22 @@
  * or its key does by the broker's hash, or it goes where the last ones without key went, until those are sent. Any thread
  * with an event loop.
  *
- * How many partitions there are is asked of the broker when it matters for the first time, and again when the topic
- * turns out to be another one of its name.
+ * How many partitions there are, and which hash the topic has, is asked of the broker when it matters for the first time,
+ * and again when the topic turns out to be another one of its name: a topic that has records keeps its hash.
  */
-import { fnv1a64Modulo } from '../../base/hash.ts'
+import { fnv1a64Modulo, type KeyHash } from '../../base/hash.ts'
+import { keyHashes } from '../../model/key-hashes.ts'
 import { clientError, clientErrorOf, withWritten, type ClientError } from './client-error.ts'
 import type { LaneParts } from './lane-parts.ts'
 import { earliestDeadlineMs, lateError, rejectAll, type Outgoing } from './outgoing.ts'
 import { PartitionLane, type LaneOwner } from './partition-lane.ts'
 import { backoffMs } from './pauses.ts'
 import { NO_SUCH_PARTITION } from './records.ts'
-import { partitionCountOf } from './refusals.ts'
+import { spreadOf, type Spread } from './refusals.ts'
 
 /** Bytes of keys, for their hash: used within one call. */
 const scratch = Buffer.allocUnsafe(1024)
+const UNKNOWN_HASH = 'a hash of keys that this client does not know: name the partitions, or send without idempotence'
 /** UTF-8 of one unit of a string. */
 const UNIT_BYTES_MAX = 3
 
@@ -27,11 +29,14 @@ export class RoutedTopic implements LaneOwner {
   readonly #lanes = new Map<number, PartitionLane>()
   /** 0: not known. */
   #partitionCount = 0
+  /** Of keys; means nothing while the count is not known. */
+  #hash: KeyHash = fnv1a64Modulo
   /** Where records without key go now. */
   #sticky = 0
-  /** Lanes of partitions that are not there any more, until their records have moved, and how many there were. */
+  /** Lanes of partitions that are not there any more, until their records have moved, how many there were, and the hash then. */
   #leaving = new Map<number, PartitionLane>()
   #formerCount = 0
+  #formerHash: KeyHash = fnv1a64Modulo
   /** Records whose partition is not known yet, and all that came after the first of them, in order. */
   #unrouted: Outgoing[] = []
   #isAsking = false
@@ -61,15 +66,22 @@ export class RoutedTopic implements LaneOwner {
     if (partition === this.#sticky) this.#sticky = (partition + 1) % Math.max(1, this.#partitionCount)
   }
 
-  onOutOfRange(partition: number, partitionCount: number, records: readonly Outgoing[], error: ClientError): void {
+  onOutOfRange(partition: number, spread: Spread, records: readonly Outgoing[], error: ClientError): void {
     const formerCount = this.#partitionCount
+    const { partitionCount, partitioner } = spread
+    if (partitioner === null) {
+      this.onMadeAnew()
+      return rejectAll(records, error)
+    }
     if (formerCount !== partitionCount) {
       if (formerCount > 0) this.onMadeAnew()
       this.#formerCount = formerCount
+      this.#formerHash = this.#hash
       const isLeaving = ([number, lane]: [number, PartitionLane]): boolean => number >= partitionCount && lane.isRunning
       this.#leaving = new Map([...this.#lanes].filter(isLeaving))
     }
     this.#partitionCount = partitionCount
+    this.#hash = keyHashes[partitioner]
     this.#leaving.delete(partition)
     for (const record of records) {
       if (record.record.partition === undefined) this.add(record)
@@ -105,17 +117,20 @@ export class RoutedTopic implements LaneOwner {
     }
     if (this.#leaving.size > 0) {
       // Records of this key may still be in a lane that is about to move: behind those.
-      const former = keyModulo(key, this.#formerCount)
+      const former = partitionOf(key, this.#formerCount, this.#formerHash)
       if (this.#leaving.get(former)?.isRunning === true) return former
     }
-    return keyModulo(key, count)
+    return partitionOf(key, count, this.#hash)
   }
 
   /** Asks until the count is known, then routes what waited; or rejects what needs it. */
   async #ask(): Promise<void> {
     for (let attempt = 1; this.#unrouted.length > 0; attempt++) {
       try {
-        this.#partitionCount = await this.#askOnce(earliestDeadlineMs(this.#unrouted))
+        const { partitionCount, partitioner } = await this.#askOnce(earliestDeadlineMs(this.#unrouted))
+        if (partitioner === null) throw clientError('protocol', 'no', `topic '${this.#topic}' has ${UNKNOWN_HASH}`)
+        this.#partitionCount = partitionCount
+        this.#hash = keyHashes[partitioner]
         for (const record of this.#takeUnrouted()) this.#route(record)
       } catch (error) {
         const failure = clientErrorOf(error)
@@ -156,7 +171,7 @@ export class RoutedTopic implements LaneOwner {
    * A record to a partition that no topic has is refused with the number there is. Whoever may produce may ask that, and
    * nothing is written.
    */
-  async #askOnce(deadlineMs: number): Promise<number> {
+  async #askOnce(deadlineMs: number): Promise<Spread> {
     const records = [{ value: '', partition: NO_SUCH_PARTITION }]
     try {
       await this.#parts.flight.run(deadlineMs, (connection, timeoutMs) => {
@@ -164,18 +179,18 @@ export class RoutedTopic implements LaneOwner {
       })
     } catch (error) {
       const failure = clientErrorOf(error)
-      const count = partitionCountOf(failure.message)
-      if (count === null || count === 0) throw failure
-      return count
+      const spread = spreadOf(failure.message)
+      if (spread === null || spread.partitionCount === 0) throw failure
+      return spread
     }
     throw clientError('protocol', 'no', `the broker took a record for partition ${NO_SUCH_PARTITION}`)
   }
 }
 
-/** The broker's hash of a key. */
-function keyModulo(key: Uint8Array | string, count: number): number {
-  if (typeof key !== 'string') return fnv1a64Modulo(key, 0, key.length, count)
-  if (key.length * UNIT_BYTES_MAX <= scratch.length) return fnv1a64Modulo(scratch, 0, scratch.write(key), count)
+/** Where the broker puts a key. */
+function partitionOf(key: Uint8Array | string, count: number, hash: KeyHash): number {
+  if (typeof key !== 'string') return hash(key, 0, key.length, count)
+  if (key.length * UNIT_BYTES_MAX <= scratch.length) return hash(scratch, 0, scratch.write(key), count)
   const bytes = Buffer.from(key, 'utf8')
-  return fnv1a64Modulo(bytes, 0, bytes.length, count)
+  return hash(bytes, 0, bytes.length, count)
 }

@@ -5,7 +5,7 @@
 import { BrokerError } from '../../model/errors.ts'
 import { limits } from '../../model/limits.ts'
 import type { CreateTopicRequest } from '../../model/requests.ts'
-import { cleanupPolicies, timestampTypes } from '../../model/topic.ts'
+import { cleanupPolicies, partitioners, timestampTypes } from '../../model/topic.ts'
 import type { TopicConfigPatch } from '../../model/topic.ts'
 import type { ExactJson } from '../../wire/json/exact-json.ts'
 import { choiceOf, fault, fieldsOf, narrow, requireText, requireWhole, U32_MAX, U64_MAX, type Fields } from './form.ts'
@@ -61,6 +61,7 @@ function patchOf(fields: Fields, path: string): TopicConfigPatch {
   const timestampType = choiceOf(fields, 'message_timestamp_type', timestampTypes, path)
   const messageBytes = limitOf(fields, 'max_message_bytes', path, BROKERS)
   const segmentMs = limitOf(fields, 'segment_ms', path, BROKERS)
+  const partitioner = choiceOf(fields, 'partitioner', partitioners, path)
   return {
     ...(retentionMs === undefined ? {} : { retention_ms: retentionMs }),
     ...(retentionBytes === undefined ? {} : { retention_bytes: retentionBytes }),
@@ -71,7 +72,8 @@ function patchOf(fields: Fields, path: string): TopicConfigPatch {
     ...(timestampType === null ? {} : { message_timestamp_type: timestampType }),
     // Where a number would be rounded it is far above any limit.
     ...(messageBytes === undefined ? {} : { max_message_bytes: Number(messageBytes) }),
-    ...(segmentMs === undefined ? {} : { segment_ms: segmentMs })
+    ...(segmentMs === undefined ? {} : { segment_ms: segmentMs }),
+    ...(partitioner === null ? {} : { partitioner })
   }
 }
 

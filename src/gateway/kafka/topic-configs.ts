@@ -7,9 +7,10 @@ import { BrokerError } from '../../model/errors.ts'
 import { batchBytesMax } from '../../model/limits.ts'
 import {
   cleanupPolicies,
+  partitioners,
   timestampTypes,
   type CleanupPolicy,
-  type TimestampType,
+  type Partitioner,
   type TopicConfig,
   type TopicConfigPatch
 } from '../../model/topic.ts'
@@ -54,6 +55,10 @@ const NEVER = '-1'
 const LONG_MAX = '9223372036854775807'
 const showLimit = (value: number | bigint | null): string => (value === null ? NEVER : String(value))
 
+/** What topics get that are made over Kafka: its clients put keys where this hash says. */
+export const KAFKA_PARTITIONER: Partitioner = 'murmur2'
+const PARTITIONER = 'millrace.partitioner'
+
 const rows: Readonly<Record<string, Row>> = {
   'cleanup.policy': {
     type: configTypes.list,
@@ -84,8 +89,16 @@ const rows: Readonly<Record<string, Row>> = {
     type: configTypes.string,
     documentation: 'CreateTime: records keep the times of their producer, LogAppendTime: they get that of their append',
     show: config => config.message_timestamp_type,
-    patch: (text, name) => ({ message_timestamp_type: timestampTypeOf(text, name) }),
+    patch: (text, name) => ({ message_timestamp_type: wordOf(text, name, timestampTypes) }),
     fallback: () => 'CreateTime'
+  },
+  [PARTITIONER]: {
+    type: configTypes.string,
+    documentation:
+      'how HTTP and ES01 put keys into partitions: fnv1a, or murmur2 as Kafka; it changes while the topic is empty',
+    show: config => config.partitioner,
+    patch: (text, name) => ({ partitioner: wordOf(text, name, partitioners) }),
+    fallback: () => KAFKA_PARTITIONER
   },
   'retention.bytes': {
     type: configTypes.long,
@@ -219,9 +232,10 @@ export function patchOf(name: string, text: string | null, settings: KafkaSettin
   throw invalid(name, `is '${text}': it is always ${value === '' ? 'empty' : value} here (${fixedRow.documentation})`)
 }
 
-/** Everything back to what a topic has that says nothing. */
+/** Everything back to what a topic has that says nothing; but for the partitioner, which a topic with records cannot change. */
 export function fallbackPatch(settings: KafkaSettings): TopicConfigPatch {
-  return Object.assign({}, ...Object.keys(rows).map(name => patchOf(name, null, settings))) as TopicConfigPatch
+  const names = Object.keys(rows).filter(name => name !== PARTITIONER)
+  return Object.assign({}, ...names.map(name => patchOf(name, null, settings))) as TopicConfigPatch
 }
 
 /** The list of policies with one more, or one less. @throws BrokerError FIELD_INVALID if it is no list. */
@@ -246,9 +260,9 @@ function policyOf(text: string, name: string): CleanupPolicy {
   return known
 }
 
-function timestampTypeOf(text: string, name: string): TimestampType {
-  const known = timestampTypes.find(type => type === text)
-  if (known === undefined) throw invalid(name, `is '${text}': allowed are ${timestampTypes.join(' and ')}`)
+function wordOf<Word extends string>(text: string, name: string, words: readonly Word[]): Word {
+  const known = words.find(word => word === text)
+  if (known === undefined) throw invalid(name, `is '${text}': allowed are ${words.join(' and ')}`)
   return known
 }
 

@@ -10,7 +10,7 @@
  */
 import { assert } from '../../base/assert.ts'
 import { copyBytes } from '../../base/copy.ts'
-import { fnv1a64Modulo } from '../../base/hash.ts'
+import type { KeyHash } from '../../base/hash.ts'
 import { limits } from '../../model/limits.ts'
 import type { RecordSource } from '../../model/requests.ts'
 import { RECORD_FIXED_BYTES, RECORD_TAIL_BYTES, SEQUENCE_BYTES } from '../produce/ring-layout.ts'
@@ -93,10 +93,10 @@ export class ProduceDecoder implements RecordSource {
     return Math.max(-1, readI32(this.#bytes, this.#endOf(i) - RECORD_TAIL_BYTES))
   }
 
-  hashKeyOf(i: number, partitionCount: number): number {
+  hashKeyOf(i: number, partitionCount: number, hash: KeyHash): number {
     const at = this.#startOf(i)
     const keyBytes = readI32(this.#bytes, at)
-    return keyBytes < 0 ? -1 : fnv1a64Modulo(this.#bytes, at + 4, at + 4 + keyBytes, partitionCount)
+    return keyBytes < 0 ? -1 : hash(this.#bytes, at + 4, at + 4 + keyBytes, partitionCount)
   }
 
   sequenceHighOf(i: number): number {

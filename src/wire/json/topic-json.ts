@@ -14,11 +14,13 @@ export function writeTopicConfig(config: TopicConfig): string {
 
 function writeOwnFields(config: TopicConfig): string {
   const { message_timestamp_type: timestampType, max_message_bytes: messageBytes, segment_ms: segmentMs } = config
+  const { partitioner } = config
   return (
     (config.validate_schema ? ',"validate_schema":true' : '') +
     (timestampType === 'CreateTime' ? '' : `,"message_timestamp_type":"${timestampType}"`) +
     (messageBytes === null ? '' : `,"max_message_bytes":${messageBytes}`) +
-    (segmentMs === null ? '' : `,"segment_ms":${segmentMs}`)
+    (segmentMs === null ? '' : `,"segment_ms":${segmentMs}`) +
+    (partitioner === 'fnv1a' ? '' : `,"partitioner":"${partitioner}"`)
   )
 }
 

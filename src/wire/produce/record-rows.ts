@@ -9,7 +9,7 @@
  */
 import { assert } from '../../base/assert.ts'
 import { copyBytes } from '../../base/copy.ts'
-import { fnv1a64Modulo } from '../../base/hash.ts'
+import type { KeyHash } from '../../base/hash.ts'
 import type { ErrorCode } from '../../model/errors.ts'
 import { limits } from '../../model/limits.ts'
 import type { RecordSource } from '../../model/requests.ts'
@@ -244,7 +244,7 @@ export abstract class RecordRows implements RecordSource {
     return (this.rows[row + 6] as number) & HAS_PARTITION ? (this.rows[row + 7] as number) >>> 0 : -1
   }
 
-  hashKeyOf(i: number, partitionCount: number): number {
+  hashKeyOf(i: number, partitionCount: number, hash: KeyHash): number {
     const row = this.#rowOf(i)
     const { rows } = this
     const flags = rows[row + 6] as number
@@ -252,10 +252,10 @@ export abstract class RecordRows implements RecordSource {
     const start = rows[row] as number
     const end = rows[row + 1] as number
     const isEscaped = (flags & KEY_ESCAPED) !== 0
-    if (!isEscaped && !this.#isBase64) return fnv1a64Modulo(this.#source, start, end, partitionCount)
+    if (!isEscaped && !this.#isBase64) return hash(this.#source, start, end, partitionCount)
     this.#reserveScratch(end - start)
     this.#writeText(start, end, isEscaped, this.#scratch, 0)
-    return fnv1a64Modulo(this.#scratch, 0, rows[row + 2] as number, partitionCount)
+    return hash(this.#scratch, 0, rows[row + 2] as number, partitionCount)
   }
 
   sequenceHighOf(i: number): number {

@@ -6,6 +6,7 @@ import { makeScanners, refusalOf, scannedBytesMax } from '../../../src/backgroun
 import type { BodyForm, ScanProduceResult, ScanProduceValue } from '../../../src/background/produce-scan.ts'
 import { packRecords, ScannedRecords } from '../../../src/background/scanned-records.ts'
 import { copied } from '../../../src/base/copy.ts'
+import { fnv1a64Modulo, murmur2Modulo } from '../../../src/base/hash.ts'
 import { BrokerError, errorCodeOf } from '../../../src/model/errors.ts'
 import { limits } from '../../../src/model/limits.ts'
 import type { RecordSource } from '../../../src/model/requests.ts'
@@ -39,7 +40,8 @@ function learn(source: RecordSource): object {
   const records = Array.from(named, (partition, i) => {
     at = source.writeRecord(i, partition, single, at)
     const sequence = [source.sequenceHighOf(i), source.sequenceLowOf(i)]
-    return [source.partitionOf(i), source.hashKeyOf(i, 7), source.ringBytesOf(i), source.payloadBytesOf(i), sequence]
+    const hashes = [source.hashKeyOf(i, 7, fnv1a64Modulo), source.hashKeyOf(i, 7, murmur2Modulo)]
+    return [source.partitionOf(i), hashes, source.ringBytesOf(i), source.payloadBytesOf(i), sequence]
   })
   assert.ok(single.equals(whole), 'one by one they are the same bytes as together')
   const { producerId } = source

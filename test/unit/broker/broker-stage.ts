@@ -35,7 +35,7 @@ import {
   type SubmitOutcome
 } from '../../../src/model/requests.ts'
 import type { SchemaVersion } from '../../../src/model/schemas.ts'
-import type { Topic, TopicConfigPatch } from '../../../src/model/topic.ts'
+import type { PartitionDescription, Topic, TopicConfigPatch } from '../../../src/model/topic.ts'
 import { encodeProduceFrame, type ProduceRecord } from '../../../src/wire/es01/produce-frame.ts'
 import { ProduceDecoder } from '../../../src/wire/es01/produce-request.ts'
 import { ManualClock } from '../../support/log-harness.ts'
@@ -104,6 +104,8 @@ export class BrokerStage {
   isFull = false
   /** The disk is nearly full. */
   isLow = false
+  /** What the shards say of the partitions of any topic. */
+  descriptions: Promise<PartitionDescription[]> = Promise.resolve([])
   /** The store refuses. */
   storeFailure: Error | null = null
   readonly #deliveryHooks: (() => void)[] = []
@@ -257,6 +259,7 @@ export class BrokerStage {
     return {
       ...idleEngine,
       hasOneOwner: () => true,
+      describeTopic: () => this.descriptions,
       append,
       appendChecked: (given, caller) => void append(given, caller),
       appendBatch: (batch, caller) => {

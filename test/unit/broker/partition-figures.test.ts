@@ -21,7 +21,6 @@ const topicOf = (id: number, firstHandle: number, partitionCount: number): Topic
   name: `topic-${id}`,
   firstHandle,
   partitionCount,
-  partitioner: 'fnv1a',
   config: {
     retention_ms: null,
     retention_bytes: null,
@@ -31,7 +30,8 @@ const topicOf = (id: number, firstHandle: number, partitionCount: number): Topic
     validate_schema: false,
     message_timestamp_type: 'CreateTime',
     max_message_bytes: null,
-    segment_ms: null
+    segment_ms: null,
+    partitioner: 'fnv1a'
   }
 })
 

@@ -63,7 +63,7 @@ test('bash completes the commands and the flags of every command, as the program
 test('bash passes over values of flags, and completes those that are known', async t => {
   const cases: readonly (readonly [string, readonly string[]])[] = [
     ['millrace --broker topic topic cr', ['create']],
-    ['millrace topic create --name list --partit', ['--partitions']],
+    ['millrace topic create --name list --segm', ['--segment-bytes']],
     ['millrace --json topic li', ['list']],
     ['millrace consume --encoding ', ['utf8', 'base64']],
     ['millrace consume --encoding b', ['base64']],
@@ -72,6 +72,7 @@ test('bash passes over values of flags, and completes those that are known', asy
     ['millrace consume --topic ', []],
     ['millrace serve --http-engine ', ['auto', 'uws', 'node']],
     ['millrace topic alter --validate-schema t', ['true']],
+    ['millrace topic create --partitioner m', ['murmur2']],
     ['millrace key create --data-dir ', []],
     ['millrace tail --topic orders ', []],
     ['millrace completions z', ['zsh']],

@@ -9,7 +9,6 @@ import type { Topic, TopicConfig, TopicConfigPatch } from '../../../src/model/to
 export const defaults: TopicDefaults = {
   segmentBytes: 64 * 1024 * 1024,
   tombstoneRetentionMs: 86_400_000,
-  partitioner: 'fnv1a',
   batchBytesMax: 9 * 1024 * 1024
 }
 
@@ -22,7 +21,8 @@ export const defaultConfig: TopicConfig = {
   validate_schema: false,
   message_timestamp_type: 'CreateTime',
   max_message_bytes: null,
-  segment_ms: null
+  segment_ms: null,
+  partitioner: 'fnv1a'
 }
 
 export const emptyImage: StoreImage = {
@@ -54,7 +54,6 @@ export const emptyImage: StoreImage = {
 export function topicOf(fields: { id: number; name: string; firstHandle: number } & Partial<Omit<Topic, 'id'>>): Topic {
   return {
     partitionCount: 1,
-    partitioner: 'fnv1a',
     config: defaultConfig,
     ...fields,
     id: toTopicId(fields.id)

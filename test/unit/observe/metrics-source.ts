@@ -17,12 +17,13 @@ const config: TopicConfig = {
   validate_schema: false,
   message_timestamp_type: 'CreateTime',
   max_message_bytes: null,
-  segment_ms: null
+  segment_ms: null,
+  partitioner: 'fnv1a'
 }
 
 export function topicOf(id: number, name: string, partitionCount: number, changed: Partial<TopicConfig> = {}): Topic {
   const place = { id: toTopicId(id), firstHandle: id * 100_000, partitionCount }
-  return { ...place, name, partitioner: 'fnv1a', config: { ...config, ...changed } }
+  return { ...place, name, config: { ...config, ...changed } }
 }
 
 export function callerOf(keyId: string, mayRead: (topic: string) => boolean, isAdmin = false): Principal {

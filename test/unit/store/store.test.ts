@@ -50,7 +50,8 @@ describe('a restart', () => {
       cleanup_policy: 'compact,delete',
       segment_bytes: 2 ** 40,
       tombstone_retention_ms: 0,
-      validate_schema: false
+      validate_schema: false,
+      partitioner: 'fnv1a'
     }
     await carryOut(catalog, store, decideCreate(catalog, { name: 'a', partitions: 3, config }, defaults))
     await carryOut(catalog, store, decideCreate(catalog, { name: 'b', partitions: 1, config: {} }, defaults))

@@ -7,7 +7,7 @@ import { groupKinds, groupStates } from '../../../model/groups.ts'
 import { limits } from '../../../model/limits.ts'
 import { grantActions } from '../../../model/principal.ts'
 import { compatibilityModes, schemaTypes } from '../../../model/schemas.ts'
-import { cleanupPolicies, timestampTypes } from '../../../model/topic.ts'
+import { cleanupPolicies, partitioners, timestampTypes } from '../../../model/topic.ts'
 import { confluentTypes } from '../../../wire/json/confluent-json.ts'
 import type { NounName } from './noun-names.ts'
 import {
@@ -61,7 +61,11 @@ const ownFields: Schemas = {
     "Whether records of Kafka's clients have the times of their producer, or of their append."
   ),
   max_message_bytes: whole("Bytes of a batch of Kafka's clients, and of one record of others.", { minimum: 1 }),
-  segment_ms: u64('Age at which a segment is closed, in milliseconds.')
+  segment_ms: u64('Age at which a segment is closed, in milliseconds.'),
+  partitioner: choice(
+    partitioners,
+    'Hash of keys that says where records go. It changes only while the topic is empty.'
+  )
 }
 
 const clearable = (description: string, cleared = 'never'): Schema => {

@@ -6,7 +6,7 @@ import type { ReadOf, WriteOf } from '../../../wire/kafka/schema.ts'
 import { handlerOf, type KafkaCall, type KafkaHandler } from '../handler.ts'
 import { NODE_ID } from '../node.ts'
 import { toldOfConfig, type Told } from '../refusals.ts'
-import { patchOf, showConfig } from '../topic-configs.ts'
+import { KAFKA_PARTITIONER, patchOf, showConfig } from '../topic-configs.ts'
 
 type Call = KafkaCall<typeof createTopics.request.fields, typeof createTopics.response.fields>
 type Wanted = ReadOf<typeof createTopics.request.fields>['topics'][number]
@@ -41,7 +41,7 @@ async function createOne(call: Call, wanted: Wanted): Promise<ToldTopic> {
   if (fault !== null) return { name, ...fault }
   try {
     const patches = wanted.configs.map(config => patchOf(config.name, config.value, settings))
-    const config = Object.assign({}, ...patches) as TopicConfigPatch
+    const config = Object.assign({ partitioner: KAFKA_PARTITIONER }, ...patches) as TopicConfigPatch
     const partitions = partitionsOf(wanted)
     const isDryRun = body.validateOnly
     const created = await broker.createTopic(who, { name, partitions, config, isDryRun })

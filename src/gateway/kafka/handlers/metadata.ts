@@ -14,6 +14,7 @@ import { ZERO_UUID, type ReadOf, type WriteOf } from '../../../wire/kafka/schema
 import { handlerOf, type KafkaCall, type KafkaHandler } from '../handler.ts'
 import { LEADER_EPOCH, NODE_ID } from '../node.ts'
 import { toldOf } from '../refusals.ts'
+import { KAFKA_PARTITIONER } from '../topic-configs.ts'
 import { nameOfId } from '../topic-names.ts'
 
 type Request = typeof metadata.request.fields
@@ -69,7 +70,8 @@ async function wantedTopic(call: Call, { name, topicId }: WantedTopic): Promise<
 
 async function createAndDescribe(call: Call, name: string): Promise<ToldTopic> {
   try {
-    await call.services.broker.createTopic(call.who, { name, partitions: AUTO_PARTITIONS, config: {} })
+    const config = { partitioner: KAFKA_PARTITIONER }
+    await call.services.broker.createTopic(call.who, { name, partitions: AUTO_PARTITIONS, config })
   } catch (error) {
     // Somebody else makes it, or has made it.
     if (!(error instanceof BrokerError && error.code === 'TOPIC_EXISTS')) {

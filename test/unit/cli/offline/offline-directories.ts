@@ -28,7 +28,6 @@ export function topicOf(id: number, name: string, firstHandle: number, partition
     name,
     firstHandle,
     partitionCount,
-    partitioner: 'fnv1a',
     config: {
       retention_ms: null,
       retention_bytes: null,
@@ -38,7 +37,8 @@ export function topicOf(id: number, name: string, firstHandle: number, partition
       validate_schema: false,
       message_timestamp_type: 'CreateTime',
       max_message_bytes: null,
-      segment_ms: null
+      segment_ms: null,
+      partitioner: 'fnv1a'
     }
   }
 }

@@ -150,6 +150,9 @@ describe('a batch that cannot have been written', () => {
     const outOfRange = refused(
       "bad request: partition 3 is out of range: topic 't' has 2 partition(s), numbered from 0"
     )
-    assert.deepEqual(stepAfterFailure(batch(5), outOfRange), { kind: 'reroute', partitionCount: 2 })
+    assert.deepEqual(stepAfterFailure(batch(5), outOfRange), {
+      kind: 'reroute',
+      spread: { partitionCount: 2, partitioner: 'fnv1a' }
+    })
   })
 })

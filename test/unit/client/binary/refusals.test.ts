@@ -4,12 +4,13 @@ import { describe, test } from 'node:test'
 import {
   isTopicMissing,
   mayPass,
-  partitionCountOf,
   retryAfterMsOf,
-  sequenceFaultOf
+  sequenceFaultOf,
+  spreadOf
 } from '../../../../src/client/binary/refusals.ts'
 import { worded } from '../../../../src/gateway/es01/answers.ts'
 import { BrokerError, errorTable, type ErrorCode, type ErrorDetails } from '../../../../src/model/errors.ts'
+import { partitioners } from '../../../../src/model/topic.ts'
 
 function messageOf(code: ErrorCode, details: ErrorDetails): string {
   return worded(new BrokerError(code, details))
@@ -18,9 +19,16 @@ function messageOf(code: ErrorCode, details: ErrorDetails): string {
 const details = { topic: 'a.b-c_d', partition: 2_147_483_647, count: 12, producer: 'p-1', window: 128, got: '300' }
 
 describe('a refusal of the broker', () => {
-  test('says how many partitions the topic has', () => {
-    assert.equal(partitionCountOf(messageOf('PARTITION_RANGE', details)), 12)
-    assert.equal(partitionCountOf(messageOf('TOPIC_NOT_FOUND', details)), null)
+  test('says how many partitions the topic has, and the hash of its keys', () => {
+    for (const partitioner of partitioners) {
+      const message = messageOf('PARTITION_RANGE', { ...details, partitioner })
+      assert.deepEqual(spreadOf(message), { partitionCount: 12, partitioner })
+    }
+    const unknown = messageOf('PARTITION_RANGE', { ...details, partitioner: 'sha3' })
+    assert.deepEqual(spreadOf(unknown), { partitionCount: 12, partitioner: null })
+    const [before] = unknown.split(', with keys')
+    assert.deepEqual(spreadOf(before as string), { partitionCount: 12, partitioner: 'fnv1a' })
+    assert.equal(spreadOf(messageOf('TOPIC_NOT_FOUND', details)), null)
   })
 
   test('says which sequence is expected', () => {

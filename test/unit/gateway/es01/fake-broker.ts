@@ -3,6 +3,7 @@
  * It reads records out of the ring layout, so what it stores is what a shard would see.
  */
 import { assert } from '../../../../src/base/assert.ts'
+import { fnv1a64Modulo } from '../../../../src/base/hash.ts'
 import { authorise } from '../../../../src/model/access.ts'
 import { toTopicId, type TopicId } from '../../../../src/model/ids.ts'
 import { BrokerError } from '../../../../src/model/errors.ts'
@@ -94,7 +95,7 @@ export class FakeBroker implements Broker {
     const partitions = Uint32Array.from({ length: records.count }, (_, i) => {
       const explicit = records.partitionOf(i)
       if (explicit >= 0) return explicit
-      const hashed = records.hashKeyOf(i, partitionCount)
+      const hashed = records.hashKeyOf(i, partitionCount, fnv1a64Modulo)
       return hashed >= 0 ? hashed : this.#roundRobin++ % partitionCount
     })
     const ring = Buffer.from(new SharedArrayBuffer(records.ringBytes + 8))

@@ -3,6 +3,7 @@
  * switches for what a test wants to happen. Answers come on a later turn of the loop, never inside a submit.
  */
 import { assert } from '../../../../src/base/assert.ts'
+import { fnv1a64Modulo } from '../../../../src/base/hash.ts'
 import { authorise, denialOf } from '../../../../src/model/access.ts'
 import { toTopicId, type TopicId } from '../../../../src/model/ids.ts'
 import { BrokerError } from '../../../../src/model/errors.ts'
@@ -159,7 +160,8 @@ export class FakeBroker implements Broker {
       validate_schema: false,
       message_timestamp_type: 'CreateTime',
       max_message_bytes: null,
-      segment_ms: null
+      segment_ms: null,
+      partitioner: 'fnv1a'
     }
     const topic = { partitions: Array.from({ length: partitions }, () => []), config: base }
     this.#topics.set(name, topic)
@@ -294,7 +296,7 @@ export class FakeBroker implements Broker {
       const { count } = records
       const chosen = Uint32Array.from({ length: count }, (_, i) => {
         const named = records.partitionOf(i)
-        const hashed = named >= 0 ? named : records.hashKeyOf(i, partitions.length)
+        const hashed = named >= 0 ? named : records.hashKeyOf(i, partitions.length, fnv1a64Modulo)
         return hashed >= 0 ? hashed : this.#roundRobin++ % partitions.length
       })
       const ring = Buffer.alloc(records.ringBytes)

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { copied } from '../../../../src/base/copy.ts'
+import { fnv1a64Modulo, murmur2Modulo } from '../../../../src/base/hash.ts'
 import { limits } from '../../../../src/model/limits.ts'
 import { encodeProduceFrame } from '../../../../src/wire/es01/produce-frame.ts'
 import type { ProduceRecord } from '../../../../src/wire/es01/produce-frame.ts'
@@ -57,7 +58,7 @@ describe('a decoded request', () => {
       encodeProduceFrame(1, 't', [{ key: 'user-1', value: '' }, { key: 'user-2', value: '' }, { value: '' }])
     )
     assert.deepEqual(
-      [0, 1, 2].map(i => source.hashKeyOf(i, 2)),
+      [0, 1, 2].map(i => source.hashKeyOf(i, 2, fnv1a64Modulo)),
       [0, 1, -1]
     )
   })
@@ -96,7 +97,7 @@ describe('a decoded request', () => {
     frame.writeInt32BE(-7, recordAt)
     frame.writeInt32BE(-2147483648, frame.length - 12)
     const source = decoded(frame)
-    assert.deepEqual([source.partitionOf(0), source.hashKeyOf(0, 3)], [-1, -1])
+    assert.deepEqual([source.partitionOf(0), source.hashKeyOf(0, 3, fnv1a64Modulo)], [-1, -1])
     const ring = Buffer.alloc(source.ringBytes)
     source.writeAll(Uint32Array.of(6), ring, 0)
     assert.deepEqual(parseRing(ring, 1)[0]?.partition, 6)
@@ -187,7 +188,7 @@ describe('a malformed request', () => {
       for (let i = 0; i < decoder.count; i++) {
         assert.equal(decoder.payloadBytesOf(i), decoder.ringBytesOf(i) - 20)
         assert.ok(decoder.partitionOf(i) >= -1)
-        assert.ok(decoder.hashKeyOf(i, 7) < 7)
+        assert.ok(decoder.hashKeyOf(i, 7, murmur2Modulo) < 7)
         sum += decoder.ringBytesOf(i)
       }
       assert.equal(sum, decoder.ringBytes)

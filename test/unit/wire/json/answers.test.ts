@@ -68,7 +68,8 @@ describe('a topic in an answer', () => {
     validate_schema: false,
     message_timestamp_type: 'CreateTime',
     max_message_bytes: null,
-    segment_ms: null
+    segment_ms: null,
+    partitioner: 'fnv1a'
   } as const
 
   test('has its numbers digit for digit', () => {

@@ -1,6 +1,6 @@
 /** What a scan of a produce body found, read back from the ring layout that it writes. */
 import assert from 'node:assert/strict'
-import { fnv1a64Modulo } from '../../../../src/base/hash.ts'
+import { keyHashes } from '../../../../src/model/key-hashes.ts'
 import { scanOutcomes, type RecordRows, type ScanOutcome } from '../../../../src/wire/produce/record-rows.ts'
 import type { Reference } from '../json/random-bodies.ts'
 
@@ -61,7 +61,8 @@ export function scanned(scanner: BodyScanner, source: Buffer, start = 0, end = s
     const payloadBytes = (key?.length ?? 0) + value.length + (headers.length === 0 ? 0 : headersLength)
     assert.equal(scanner.ringBytesOf(i), at - first)
     assert.equal(scanner.payloadBytesOf(i), payloadBytes)
-    assert.equal(scanner.hashKeyOf(i, 7), key === null ? -1 : fnv1a64Modulo(key, 0, key.length, 7))
+    for (const hash of Object.values(keyHashes))
+      assert.equal(scanner.hashKeyOf(i, 7, hash), key === null ? -1 : hash(key, 0, key.length, 7))
     sizes.push(payloadBytes)
     return { key, value, partition: scanner.partitionOf(i), sequence, headers }
   })
