@@ -151,13 +151,13 @@ test('each partition of a produce is refused for itself, by a code that its clie
     ]
   })
   const codes = answer.responses.flatMap(({ partitionResponses }) => partitionResponses.map(told => told.errorCode))
-  const { CORRUPT_MESSAGE, UNKNOWN_TOPIC_OR_PARTITION } = kafkaErrors
+  const { CORRUPT_MESSAGE, INVALID_RECORD, UNKNOWN_TOPIC_OR_PARTITION } = kafkaErrors
   assert.deepEqual(codes.slice(0, 5), [
     0,
     UNKNOWN_TOPIC_OR_PARTITION.code,
     UNKNOWN_TOPIC_OR_PARTITION.code,
     CORRUPT_MESSAGE.code,
-    CORRUPT_MESSAGE.code
+    INVALID_RECORD.code
   ])
   assert.ok((codes[5] ?? 0) > 0)
   const worded = answer.responses.flatMap(({ partitionResponses }) => partitionResponses.map(told => told.errorMessage))

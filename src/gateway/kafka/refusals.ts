@@ -14,6 +14,18 @@ export function toldOf(error: unknown): Told {
   return { errorCode: error.spec.kafka, errorMessage: error.message }
 }
 
+/** A record of a batch that is at fault. */
+export interface RecordError {
+  readonly batchIndex: number
+  readonly batchIndexErrorMessage: string
+}
+
+/** Which record of its batch an error is about; none: it is about the batch. */
+export function recordErrorsOf(error: BrokerError): readonly RecordError[] {
+  const { index } = error.details
+  return typeof index === 'number' ? [{ batchIndex: index, batchIndexErrorMessage: error.message }] : []
+}
+
 /** The same of a topic that is made or changed: what is wrong with it is a setting, or the number of its partitions. */
 export function toldOfConfig(error: unknown): Told {
   const told = toldOf(error)

@@ -7,6 +7,7 @@
 import type { ErrorCode, ErrorDetails } from '../../model/errors.ts'
 import { limits } from '../../model/limits.ts'
 import {
+  ATTRIBUTES_AT,
   BATCH_HEADER_BYTES,
   CODEC_MASK,
   CODECS,
@@ -34,18 +35,24 @@ export function clientBatchFault(
   start: number,
   end: number
 ): ClientBatchFault | null {
+  if (end === start) return invalid('there is none')
   if (end - start < BATCH_HEADER_BYTES) return corrupt(`${end - start} bytes are less than a header`)
   const status = view.open(bytes, start, end)
   if (status === batchStatus.numberRange) return { code: 'BATCH_TIMESTAMP', details: { problem: outOfRange } }
   if (!isWhole(status)) return frameFault(status)
-  if (view.end !== end) return corrupt(`its length ends ${end - view.end} bytes before its data`)
-  const codec = view.attributes & CODEC_MASK
+  if (view.end !== end) return invalid(`it is not alone: ${end - view.end} bytes stand behind it`)
+  const codec = codecOf(bytes, start)
   if (codec >= CODECS) return { code: 'BATCH_CODEC', details: { codec } }
   if ((view.attributes & (TRANSACTIONAL_BIT | CONTROL_BIT)) !== 0)
     return invalid('it is part of a transaction, and there are none here')
   if ((view.attributes & LOG_APPEND_TIME_BIT) !== 0)
     return { code: 'BATCH_TIMESTAMP', details: { problem: 'says that the broker has set its times' } }
   return countFault(view, codec) ?? producerFault(view)
+}
+
+/** The codec of the batch at bytes[start…], which must have its header; 0: none. */
+export function codecOf(bytes: Uint8Array, start: number): number {
+  return (bytes[start + ATTRIBUTES_AT + 1] as number) & CODEC_MASK
 }
 
 const outOfRange = 'has a timestamp beyond ±(2^53 − 1) ms'

@@ -50,6 +50,7 @@ export const MAGIC = 2
 export const CODEC_MASK = 0x07
 /** How many of them mean something: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd. */
 export const CODECS = 5
+export const ZSTD_CODEC = 4
 /** Set: record timestamps are to be read as the max timestamp (the broker's time of append). */
 export const LOG_APPEND_TIME_BIT = 0x08
 export const TRANSACTIONAL_BIT = 0x10

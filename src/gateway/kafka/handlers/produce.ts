@@ -11,11 +11,13 @@ import { copyBytes } from '../../../base/copy.ts'
 import type { AppendedBatch } from '../../../model/batches.ts'
 import type { BrokerError } from '../../../model/errors.ts'
 import { submitOutcomes } from '../../../model/requests.ts'
+import { codecOf } from '../../../wire/batch/client-batch.ts'
+import { BATCH_HEADER_BYTES, ZSTD_CODEC } from '../../../wire/batch/layout.ts'
 import { produce } from '../../../wire/kafka/apis/produce.ts'
 import { kafkaErrors } from '../../../wire/kafka/errors.ts'
 import type { WriteOf } from '../../../wire/kafka/schema.ts'
 import { handlerOf, type KafkaCall, type KafkaHandler } from '../handler.ts'
-import { throttleMsOf, toldOf, type Told } from '../refusals.ts'
+import { recordErrorsOf, throttleMsOf, toldOf, type Told } from '../refusals.ts'
 
 type Response = typeof produce.response.fields
 type Call = KafkaCall<typeof produce.request.fields, Response>
@@ -23,9 +25,13 @@ type ToldPartition = WriteOf<Response>['responses'][number]['partitionResponses'
 
 /** The first version whose records are batches of today's format. */
 const BATCHES_SINCE = 3
+/** The first version whose batches may be compressed with zstd: readers of that time know it too (KIP-110). */
+const ZSTD_SINCE = 7
 const ACKS_NONE = 0
 
-export const produceHandler: KafkaHandler = handlerOf(produce, call => {
+export const produceHandler: KafkaHandler = handlerOf(produce, takeProduce)
+
+function takeProduce(call: Call): void {
   const refusal = refusalOf(call)
   if (refusal === null) return new ProduceCall(call).start()
   if (call.body.acks === ACKS_NONE) return call.close('unacknowledgedFailure')
@@ -35,7 +41,7 @@ export const produceHandler: KafkaHandler = handlerOf(produce, call => {
       partitionResponses: partitionData.map(({ index }) => ({ index, baseOffset: -1, ...refusal }))
     }))
   })
-})
+}
 
 /** What all of a request is refused for. */
 function refusalOf({ version, body }: Call): Told | null {
@@ -57,7 +63,7 @@ interface Part {
   readonly topic: string
   readonly partition: number
   records: Buffer
-  /** The broker has it, and will answer. */
+  /** The broker has it, and will answer; or it is answered already. */
   isTaken: boolean
   told: ToldPartition | null
 }
@@ -88,12 +94,28 @@ class ProduceCall {
 
   start(): void {
     if (this.#openCount === 0) return this.#answer()
+    if (this.#call.version < ZSTD_SINCE) this.#refuseZstd()
     if (this.#submit()) return
     // The request's bytes are borrowed for this call alone.
     for (const part of this.#parts) if (!part.isTaken) part.records = this.#copy(part.records)
     this.#call.services.requestBudget.charge(this.#copiedBytes)
     this.#release = this.#call.hold()
     this.#waitForRoom()
+  }
+
+  #refuseZstd(): void {
+    for (const part of this.#parts) {
+      const { partition: index, records } = part
+      if (records.length < BATCH_HEADER_BYTES || codecOf(records, 0) !== ZSTD_CODEC) continue
+      part.isTaken = true
+      const errorMessage = `zstd is taken since version ${ZSTD_SINCE} of Produce`
+      this.#settle(part, {
+        index,
+        baseOffset: -1,
+        errorCode: kafkaErrors.UNSUPPORTED_COMPRESSION_TYPE.code,
+        errorMessage
+      })
+    }
   }
 
   #copy(records: Buffer): Buffer {
@@ -130,7 +152,7 @@ class ProduceCall {
 
   #refuse(part: Part, error: BrokerError): void {
     this.#throttleMs = Math.max(this.#throttleMs, throttleMsOf(error))
-    this.#settle(part, { index: part.partition, baseOffset: -1, ...toldOf(error) })
+    this.#settle(part, { index: part.partition, baseOffset: -1, ...toldOf(error), recordErrors: recordErrorsOf(error) })
   }
 
   #settle(part: Part, told: ToldPartition): void {

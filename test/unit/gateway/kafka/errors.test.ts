@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { errorCodesOf, errorName } from '../../../../src/gateway/kafka/error-names.ts'
-import { throttleMsOf, toldOf, toldOfConfig } from '../../../../src/gateway/kafka/refusals.ts'
+import { recordErrorsOf, throttleMsOf, toldOf, toldOfConfig } from '../../../../src/gateway/kafka/refusals.ts'
 import { BrokerError, errorTable, type ErrorCode } from '../../../../src/model/errors.ts'
 import { kafkaErrors } from '../../../../src/wire/kafka/errors.ts'
 
@@ -59,4 +59,10 @@ test('the codes of a response are found at any depth, and have their names', () 
   }
   assert.deepEqual(errorCodesOf(response).map(errorName), ['UNKNOWN_TOPIC_OR_PARTITION', 'UNKNOWN_SERVER_ERROR'])
   assert.equal(errorName(4711), '4711')
+})
+
+test('an error about a record of a batch says which one', () => {
+  const error = new BrokerError('BATCH_INVALID', { problem: 'it has no key', index: 3 })
+  assert.deepEqual(recordErrorsOf(error), [{ batchIndex: 3, batchIndexErrorMessage: error.message }])
+  assert.deepEqual(recordErrorsOf(new BrokerError('BATCH_INVALID', { problem: 'it is not alone' })), [])
 })
