@@ -5,7 +5,7 @@
  * the forgetting of their producer.
  */
 import { denialOf, authorise } from '../model/access.ts'
-import type { AppendedBatch, BatchCaller, BatchSubmission, BatchUseCases } from '../model/batches.ts'
+import type { AppendedBatch, BatchCaller, BatchSubmission, BatchUseCases, ReadAllowance } from '../model/batches.ts'
 import { BrokerError } from '../model/errors.ts'
 import type { Principal } from '../model/principal.ts'
 import { submitOutcomes, type SubmitOutcome } from '../model/requests.ts'
@@ -53,7 +53,7 @@ export class Batches implements BatchUseCases {
     const refusal = this.#refusalOf(who, topic, batch)
     if (refusal !== null) return refuse(caller, refusal)
     const bytes = batch.end - batch.start
-    const limited = quotas.takeProduce(who, bytes)
+    const limited = quotas.borrowProduce(who, bytes)
     if (limited !== null) return refuse(caller, limited)
     const { producerId: producer, recordCount } = this.#view
     const entry = producer < 0 ? null : this.#join(producer, who)
@@ -72,6 +72,14 @@ export class Batches implements BatchUseCases {
       engine.publishSoon()
     }
     return outcome
+  }
+
+  produceWaitMs(who: Principal): number {
+    return this.#parts.quotas.produceWaitMs(who)
+  }
+
+  readAllowance(who: Principal): ReadAllowance | null {
+    return this.#parts.quotas.readAllowance(who)
   }
 
   async allocateProducer(who: Principal): Promise<number> {

@@ -3,12 +3,14 @@
  * Main thread only; pure but for the buckets it owns. Knows no request: who asks is told how many bytes.
  *
  *   produce   enough, and taken before anything is written; else refused. What is refused later is given back
+ *   batches   taken before anything is written, into debt; who is in debt is made to wait before it is taken (KIP-219)
  *   consume   refused only while nothing is left; what was read is charged afterwards and may leave a debt
  *
  * A bucket that is full says nothing that its absence does not: it is dropped, and a key that rests costs no memory.
  */
 import type { Clock } from '../base/clock.ts'
 import { assert } from '../base/assert.ts'
+import type { ReadAllowance } from '../model/batches.ts'
 import { BrokerError } from '../model/errors.ts'
 import { limits } from '../model/limits.ts'
 import type { Principal } from '../model/principal.ts'
@@ -53,8 +55,24 @@ export class TokenBucket {
   /** Takes the bytes, whatever is there: down to what the rate gives in quotaDebtMs. */
   charge(bytes: number, nowMs: number): void {
     this.#refill(nowMs)
-    const floor = -this.bytesPerSec * limits.quotaDebtMs
-    this.#credits = Math.max(floor, this.#credits - bytes * CREDITS_PER_BYTE)
+    this.#credits = Math.max(this.#floor, this.#credits - bytes * CREDITS_PER_BYTE)
+  }
+
+  /** Takes the bytes unless that would leave a deeper debt than there may be. @returns as tryTake does. */
+  tryBorrow(bytes: number, nowMs: number): number | null {
+    this.#refill(nowMs)
+    const credits = bytes * CREDITS_PER_BYTE
+    if (credits > this.#capacity - this.#floor) return null
+    const missing = credits - (this.#credits - this.#floor)
+    if (missing > 0) return Math.ceil(missing / this.bytesPerSec)
+    this.#credits -= credits
+    return 0
+  }
+
+  /** Bytes that can be taken before the debt is as deep as it gets. */
+  roomBytes(nowMs: number): number {
+    this.#refill(nowMs)
+    return Math.floor((this.#credits - this.#floor) / CREDITS_PER_BYTE)
   }
 
   isFull(nowMs: number): boolean {
@@ -69,6 +87,10 @@ export class TokenBucket {
 
   get #capacity(): number {
     return this.bytesPerSec * limits.quotaBurstMs
+  }
+
+  get #floor(): number {
+    return -this.bytesPerSec * limits.quotaDebtMs
   }
 
   #refill(nowMs: number): void {
@@ -132,11 +154,41 @@ export class Quotas {
       const problem = `${asked}, more than the ${rate} that the produce quota of this key gives in a second: send fewer at once`
       return rateLimited(problem, limits.quotaBurstMs)
     }
-    const left = `${bucket.balanceBytes} are left of the ${rate} a second that the produce quota of this key gives`
+    const left = `${Math.max(0, bucket.balanceBytes)} are left of the ${rate} a second that the produce quota of this key gives`
     return rateLimited(`${asked}, and ${left}; nothing was written`, waitMs)
   }
 
-  /** Gives back what takeProduce took for a produce of which nothing was written. */
+  /** The same of a batch of so many bytes, into debt: refused only if that would be deeper than it may be. */
+  borrowProduce(who: Principal, bytes: number): BrokerError | null {
+    const rate = who.produceBytesPerSec ?? null
+    if (rate === null) return null
+    const nowMs = this.#clock.monotonicMs()
+    const waitMs = this.#produce.of(who.keyId, rate, nowMs).tryBorrow(bytes, nowMs)
+    if (waitMs === 0) return null
+    const problem = `the batch has ${bytes} bytes, and the produce quota of this key gives ${rate} a second`
+    const late = `${problem}: nothing was written of what would take it further into debt`
+    const never = `${problem}: send fewer at once`
+    return rateLimited(waitMs === null ? never : late, waitMs ?? limits.quotaDebtMs)
+  }
+
+  /** Ms until the key may produce more; 0: it may now, or has no quota. */
+  produceWaitMs(who: Principal): number {
+    const rate = who.produceBytesPerSec ?? null
+    if (rate === null) return 0
+    const nowMs = this.#clock.monotonicMs()
+    return this.#produce.of(who.keyId, rate, nowMs).waitMs(nowMs)
+  }
+
+  /** What the key may read now; null: as much as it likes. */
+  readAllowance(who: Principal): ReadAllowance | null {
+    const rate = who.consumeBytesPerSec ?? null
+    if (rate === null) return null
+    const nowMs = this.#clock.monotonicMs()
+    const bucket = this.#consume.of(who.keyId, rate, nowMs)
+    return { waitMs: bucket.waitMs(nowMs), roomBytes: bucket.roomBytes(nowMs) }
+  }
+
+  /** Gives back what takeProduce or borrowProduce took for a produce of which nothing was written. */
   giveBackProduce(who: Principal, bytes: number): void {
     const rate = who.produceBytesPerSec ?? null
     if (rate === null) return

@@ -31,16 +31,29 @@ export interface AppendedBatch {
   readonly isDuplicate: boolean
 }
 
+/** What a quota lets its key read. */
+export interface ReadAllowance {
+  /** Reads are refused for so long; 0: they are not. */
+  readonly waitMs: number
+  /** What can be charged: of more than that the rest would be free. */
+  readonly roomBytes: number
+}
+
 export interface BatchUseCases {
   /**
    * Writes a batch as it is, but for its base offset and leader epoch. Its header is checked here, its checksum by the shard;
-   * its records by nobody. What it costs is its bytes. Order: of one caller and partition, that of the calls.
+   * its records by nobody. What it costs is its bytes, and the key may go into debt for them: whoever calls lets a key that
+   * is in debt wait before (produceWaitMs). Order: of one caller and partition, that of the calls.
    *
    * Refusals: FORBIDDEN, TOPIC_NOT_FOUND, PARTITION_RANGE, BATCH_NOT_VALIDATED, DISK_FULL, BATCH_TOO_LARGE, BATCH_CORRUPT,
    * BATCH_INVALID, BATCH_TIMESTAMP, BATCH_CODEC, RATE_LIMITED; with a producer id also PRODUCER_UNKNOWN, PRODUCER_OWNED,
    * EPOCH_STALE, BATCH_OUT_OF_ORDER, BATCH_TOO_OLD.
    */
   submitBatch(who: Principal, batch: BatchSubmission, caller: BatchCaller): SubmitOutcome
+  /** Ms until the key is out of the debt that its batches left; 0: it is in none. */
+  produceWaitMs(who: Principal): number
+  /** What the consume quota of the caller's key lets it read now; null: it has none. */
+  readAllowance(who: Principal): ReadAllowance | null
   /**
    * A fresh producer id, with epoch 0, that belongs to the caller's key; durable before it is given out.
    * @throws BrokerError KEY_REVOKED, PRODUCERS_TOO_MANY; those of the store

@@ -56,7 +56,7 @@ export const limits = {
   producerSweepMs: 60_000,
   /** A key's quota bucket holds what its rate gives in so long (seed: one second of traffic). */
   quotaBurstMs: 1000,
-  /** The debt that reads may leave is at most what the rate gives in so long (spec 2.11). */
+  /** The debt that reads, and batches of Kafka clients, may leave is at most what the rate gives in so long (spec 2.11). */
   quotaDebtMs: 10_000,
   /** Quota buckets of a direction that are kept before those that are full again are dropped: a bucket has some 100 bytes. */
   idleBucketsMax: 1024,

@@ -5,29 +5,16 @@ import { test } from 'node:test'
 import { Kafka, logLevel } from 'kafkajs'
 import { apis } from '../../src/wire/kafka/apis/index.ts'
 import { kafkaErrors } from '../../src/wire/kafka/errors.ts'
-import { makeTestKey, revokeKey, startGuarded, type KeyAnswer } from '../support/access.ts'
+import { makeTestKey, revokeKey, startGuarded } from '../support/access.ts'
+import { authenticate, handshake, loginPlain } from '../support/kafka-login.ts'
 import { startBroker } from '../support/broker.ts'
 import { makeCertificate, writeCertificate } from '../support/certificate.ts'
 import { clientBatch } from '../support/client-batches.ts'
-import { parse } from '../support/http-api.ts'
 import { fetchPartitions, produceBatch } from '../support/kafka-calls.ts'
 import { connectKafka, type KafkaClient } from '../support/kafka-client.ts'
 import { temporaryDirectory } from '../support/temporary-directory.ts'
 
 const batch = clientBatch({ records: [{ key: 'k', value: 'v' }] })
-
-async function handshake(client: KafkaClient, mechanism: string): Promise<number> {
-  return (await client.call(apis.saslHandshake, 1, { mechanism })).errorCode
-}
-
-async function authenticate(client: KafkaClient, token: string) {
-  return client.call(apis.saslAuthenticate, 2, { authBytes: Buffer.from(token) })
-}
-
-async function loginPlain(client: KafkaClient, id: string, secret: string): Promise<number> {
-  assert.equal(await handshake(client, 'PLAIN'), 0)
-  return (await authenticate(client, `\0${id}\0${secret}`)).errorCode
-}
 
 /** The client's side of RFC 5802, with the parts that a test may falsify. */
 async function loginScram(
@@ -170,32 +157,6 @@ test('a key that is revoked can do nothing more on connections that it has', asy
   await client.closed()
   const again = await connectKafka(t, broker.kafka)
   assert.equal(await loginPlain(again, key.id, key.secret), kafkaErrors.SASL_AUTHENTICATION_FAILED.code)
-})
-
-test('a producer over the quota of its key is told how long to wait, and its connection is silent for so long', async t => {
-  const { broker, admin } = await startGuarded(t)
-  await admin.api.createTopic('t')
-  const made = await admin.api.post('/admin/keys', {
-    name: 'slow',
-    acls: [{ action: 'write', topic_prefix: 't' }],
-    produce_bytes_per_sec: 2000
-  })
-  const { key, secret } = parse<{ key: KeyAnswer; secret: string }>(made)
-  const client = await connectKafka(t, broker.kafka)
-  assert.equal(await loginPlain(client, key.key_id, secret), 0)
-  const large = clientBatch({ records: [{ value: 'x'.repeat(1500) }] })
-  const produceOnce = () =>
-    client.call(apis.produce, 7, {
-      acks: -1,
-      timeoutMs: 1000,
-      topicData: [{ name: 't', partitionData: [{ index: 0, records: large }] }]
-    })
-  assert.equal((await produceOnce()).throttleTimeMs, 0)
-  const over = await produceOnce()
-  assert.equal(over.responses[0]?.partitionResponses[0]?.errorCode, kafkaErrors.THROTTLING_QUOTA_EXCEEDED.code)
-  assert.ok(over.throttleTimeMs > 0 && over.throttleTimeMs <= 1000, String(over.throttleTimeMs))
-  // Muted for that long, the next one finds its quota filled.
-  assert.equal((await produceOnce()).responses[0]?.partitionResponses[0]?.errorCode, 0)
 })
 
 test('over TLS clients of Kafka use the certificate of the other protocols, and plain ones are turned away', async t => {

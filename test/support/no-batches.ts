@@ -8,5 +8,7 @@ export const noBatches: BatchUseCases = {
     queueMicrotask(() => caller.onBatchFailed(new BrokerError('STOPPING')))
     return submitOutcomes.taken
   },
+  produceWaitMs: () => 0,
+  readAllowance: () => null,
   allocateProducer: () => Promise.reject(new BrokerError('STOPPING'))
 }

@@ -170,6 +170,12 @@ export class KafkaConnection implements ExchangeOwner, ByteTaker, HostedConnecti
     }, durationMs)
   }
 
+  /** The request in front may come in so many ms. */
+  #waitMuted(durationMs: number): void {
+    this.mute(durationMs)
+    this.#stall = 'muted'
+  }
+
   afterDelivery(): void {
     this.#outbox.flush(this.#host.clock.monotonicMs())
     const stall = this.#stall
@@ -259,8 +265,9 @@ export class KafkaConnection implements ExchangeOwner, ByteTaker, HostedConnecti
       const { bytes, start, expectedBytes } = receive
       const { requests } = this.#host
       const body = [start + FRAME_SIZE_BYTES, start + expectedBytes] as const
-      const refusal = isBare ? requests.takeBare(this, bytes, ...body) : requests.take(this, bytes, ...body)
-      if (refusal !== null) return this.refuse(refusal.reason, refusal.problem)
+      const taken = isBare ? requests.takeBare(this, bytes, ...body) : requests.take(this, bytes, ...body)
+      if (typeof taken === 'number') return this.#waitMuted(taken)
+      if (taken !== null) return this.refuse(taken.reason, taken.problem)
       this.#consume()
     }
   }

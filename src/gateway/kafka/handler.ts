@@ -99,6 +99,8 @@ export interface KafkaHandler {
   readonly api: AnyApi
   /** May be asked before the client has authenticated. */
   readonly isOpenToAll: boolean
+  /** Ms for which a request of that client is not taken yet: it stays in its socket. */
+  readonly waitMsOf: (services: KafkaServices, who: Principal) => number
   /** @returns undefined, or what rejects if the handler met a bug. */
   readonly run: (call: KafkaCall) => void | Promise<void>
 }
@@ -107,8 +109,8 @@ export interface KafkaHandler {
 export function handlerOf<Request extends FieldTable, Response extends FieldTable>(
   api: Api<Request, Response>,
   run: (call: KafkaCall<Request, Response>) => void | Promise<void>,
-  { isOpenToAll = false }: { readonly isOpenToAll?: boolean } = {}
+  { isOpenToAll = false, waitMsOf = () => 0 }: Partial<Pick<KafkaHandler, 'isOpenToAll' | 'waitMsOf'>> = {}
 ): KafkaHandler {
   // The table holds handlers of many types: what a call brings was decoded, and is encoded, after this very API.
-  return { api, isOpenToAll, run: call => run(call as unknown as KafkaCall<Request, Response>) }
+  return { api, isOpenToAll, waitMsOf, run: call => run(call as unknown as KafkaCall<Request, Response>) }
 }

@@ -7,6 +7,7 @@
  *   | an API or a version that is not advertised   | close: nobody could read what is answered      |
  *   | before authentication, if not open to all    | close                                          |
  *   | of a key that was revoked                    | close                                          |
+ *   | of a key that is in debt                     | not taken before that is over                  |
  */
 import type { Principal } from '../../model/principal.ts'
 import { nobody } from './nobody.ts'
@@ -25,6 +26,9 @@ export interface Refusal {
   readonly problem: string
 }
 
+/** What becomes of a request: null: it is in progress, or answered; a number: it may come again in so many ms. */
+export type Taken = Refusal | number | null
+
 export class RequestTaker {
   readonly #services: KafkaServices
 
@@ -32,8 +36,8 @@ export class RequestTaker {
     this.#services = services
   }
 
-  /** Takes the request bytes[start, end), borrowed until return. @returns null: it is in progress, or answered. */
-  take(client: ExchangeOwner, bytes: Buffer, start: number, end: number): Refusal | null {
+  /** Takes the request bytes[start, end), borrowed until return. */
+  take(client: ExchangeOwner, bytes: Buffer, start: number, end: number): Taken {
     const header = readRequestHeader(bytes, start, end)
     if (typeof header === 'string') return { reason: 'malformed', problem: header }
     const { apiKey, apiVersion } = header
@@ -45,6 +49,8 @@ export class RequestTaker {
     if (who?.isRevoked === true) return { reason: 'keyRevoked', problem: 'the key of this client was revoked' }
     const { first, last } = handler.api.versions
     if (apiVersion < first || apiVersion > last) return this.#refuseVersion(client, handler, header)
+    const waitMs = who === null ? 0 : handler.waitMsOf(this.#services, who)
+    if (waitMs > 0) return waitMs
     const body = handler.api.request.decode(apiVersion, bytes, header.bodyStart, end)
     if (typeof body === 'string') return { reason: 'malformed', problem: `${handler.api.name} ${apiVersion}: ${body}` }
     this.#run(client, handler, header, { who: who ?? nobody, body })

@@ -90,14 +90,17 @@ describe('a batch that a client sends', () => {
     const who = keyWith({ produceBytesPerSec: plain.length + 10, consumeBytesPerSec: null })
     await stage.send('one', plain, who)
     await stage.send('two', plain, who)
-    assert.deepEqual(stage.told(), ['two RATE_LIMITED'])
+    // The second goes into debt: who is in debt waits before its next one is sent.
+    assert.ok(stage.broker.batches.produceWaitMs(who) > 0)
+    assert.deepEqual([stage.told(), stage.batches.length], [[], 2])
+    stage.batches.pop()?.caller.onBatchFailed(new BrokerError('BATCH_OUT_OF_ORDER'))
     stage.batches.shift()?.caller.onBatchFailed(new BrokerError('BATCH_OUT_OF_ORDER'))
     stage.isFull = true
     assert.equal(await stage.send('three', plain, who), submitOutcomes.full)
     stage.isFull = false
     await stage.send('four', plain, who)
     stage.append(0)
-    assert.deepEqual(stage.told(), ['one BATCH_OUT_OF_ORDER', 'four at 0'])
+    assert.deepEqual(stage.told(), ['two BATCH_OUT_OF_ORDER', 'one BATCH_OUT_OF_ORDER', 'four at 0'])
   })
 
   it('is not taken for a topic whose records are to match a schema, nor while the disk is nearly full', async () => {

@@ -91,7 +91,47 @@ describe('the produce quota of a key', () => {
   })
 })
 
+describe('the debt of a key that produces batches', () => {
+  it('is waited out, is at most ten seconds of its rate, and comes back with what was not written', () => {
+    const { clock, quotas } = stage()
+    const key = keyWith(1000, null)
+    assert.equal(quotas.produceWaitMs(key), 0)
+    assert.equal(quotas.borrowProduce(key, 4000), null)
+    assert.equal(quotas.produceWaitMs(key), 3001)
+    assert.match(quotas.borrowProduce(key, 7001)?.message ?? '', /7001 bytes.* gives 1000 a second/)
+    assert.equal(waitOf(quotas.borrowProduce(key, 7001)), '0.1s, Retry-After 1')
+    assert.equal(quotas.borrowProduce(key, 7000), null)
+    quotas.giveBackProduce(key, 7000)
+    clock.wallMs += 3000
+    assert.equal(quotas.produceWaitMs(key), 1)
+    clock.wallMs += 1
+    assert.equal(quotas.produceWaitMs(key), 0)
+  })
+
+  it('is never that of a batch beyond eleven seconds of its rate, and others refuse while it lasts', () => {
+    const { quotas } = stage()
+    const key = keyWith(1000, null)
+    assert.match(quotas.borrowProduce(key, 11_001)?.message ?? '', /send fewer at once/)
+    assert.equal(quotas.borrowProduce(key, 11_000), null)
+    assert.equal(waitOf(quotas.takeProduce(key, 1000)), '11.0s, Retry-After 11')
+    assert.match(quotas.takeProduce(key, 1000)?.message ?? '', /0 are left/)
+    const free = keyWith(null, null)
+    assert.deepEqual([quotas.borrowProduce(free, 2 ** 31), quotas.produceWaitMs(free)], [null, 0])
+  })
+})
+
 describe('the consume quota of a key', () => {
+  it('says how long reads wait, and how much of one can be charged', () => {
+    const { clock, quotas } = stage()
+    const key = keyWith(null, 1000)
+    assert.deepEqual(quotas.readAllowance(key), { waitMs: 0, roomBytes: 11_000 })
+    quotas.chargeConsume(key, 3000)
+    assert.deepEqual(quotas.readAllowance(key), { waitMs: 2001, roomBytes: 8000 })
+    clock.wallMs += 2500
+    assert.deepEqual(quotas.readAllowance(key), { waitMs: 0, roomBytes: 10_500 })
+    assert.equal(quotas.readAllowance(keyWith(1000, null)), null)
+  })
+
   it('refuses only while nothing is left, whatever is asked for', () => {
     const { clock, quotas } = stage()
     const key = keyWith(null, 1000)

@@ -29,7 +29,10 @@ const BATCHES_SINCE = 3
 const ZSTD_SINCE = 7
 const ACKS_NONE = 0
 
-export const produceHandler: KafkaHandler = handlerOf(produce, takeProduce)
+export const produceHandler: KafkaHandler = handlerOf(produce, takeProduce, {
+  // Whatever connections a key has, and whether or not they heed a throttle time: one request at a time leaves a debt.
+  waitMsOf: ({ broker }, who) => broker.batches.produceWaitMs(who)
+})
 
 function takeProduce(call: Call): void {
   const refusal = refusalOf(call)
@@ -74,7 +77,8 @@ class ProduceCall {
   readonly #call: Call
   readonly #parts: Part[]
   #openCount: number
-  #throttleMs = 0
+  /** Of batches that would leave too deep a debt. */
+  #refusedMs = 0
   #release: (() => void) | null = null
   #copiedBytes = 0
 
@@ -151,7 +155,7 @@ class ProduceCall {
   }
 
   #refuse(part: Part, error: BrokerError): void {
-    this.#throttleMs = Math.max(this.#throttleMs, throttleMsOf(error))
+    this.#refusedMs = Math.max(this.#refusedMs, throttleMsOf(error))
     this.#settle(part, { index: part.partition, baseOffset: -1, ...toldOf(error), recordErrors: recordErrorsOf(error) })
   }
 
@@ -162,7 +166,8 @@ class ProduceCall {
 
   #answer(): void {
     const call = this.#call
-    call.mute(this.#throttleMs)
+    const throttleTimeMs = Math.max(this.#refusedMs, call.services.broker.batches.produceWaitMs(call.who))
+    call.mute(throttleTimeMs)
     if (call.body.acks === ACKS_NONE) {
       const hasFailed = this.#parts.some(({ told }) => told?.errorCode !== kafkaErrors.NONE.code)
       return hasFailed ? call.close('unacknowledgedFailure') : call.answerNothing()
@@ -172,7 +177,7 @@ class ProduceCall {
       name,
       partitionResponses: partitionData.map(() => this.#parts[at++]?.told as ToldPartition)
     }))
-    call.answer({ responses, throttleTimeMs: this.#throttleMs })
+    call.answer({ responses, throttleTimeMs })
   }
 }
 
