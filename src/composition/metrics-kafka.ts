@@ -26,6 +26,9 @@ export function kafkaReaders(
     millrace_kafka_received_bytes_total: read(({ receivedBytes }) => one(receivedBytes)),
     millrace_kafka_sent_bytes_total: read(({ sentBytes }) => one(sentBytes)),
     millrace_kafka_pauses_total: read(({ pauses }) => one(pauses)),
+    millrace_kafka_fetch_sessions: read(({ fetchSessions }) => one(fetchSessions.sessions)),
+    millrace_kafka_fetch_session_partitions: read(({ fetchSessions }) => one(fetchSessions.partitions)),
+    millrace_kafka_fetch_sessions_evicted_total: read(({ fetchSessions }) => one(fetchSessions.evicted)),
     millrace_kafka_socket_errors_total: read(({ socketErrors }) => one(socketErrors)),
     millrace_kafka_accept_errors_total: read(({ acceptErrors }) => one(acceptErrors))
   }

@@ -218,6 +218,17 @@ export const limits = {
   kafkaConnectionRequestsMax: 16,
   /** Partitions that one Kafka fetch reads at once: enough to keep shards busy, few enough that little is read in vain. */
   kafkaFetchReadsMax: 16,
+  /** Fetch sessions of Kafka clients, of all and of one connection (Kafka: 1,000 in all). */
+  fetchSessionsMax: 1_000,
+  connectionFetchSessionsMax: 16,
+  /**
+   * Partitions of one such session, and of all: some 400 bytes each (measured) and a watch, and all together leave half of
+   * watchesMax to others.
+   */
+  fetchSessionPartitionsMax: 10_000,
+  fetchSessionPartitionsTotalMax: 50_000,
+  /** A session that was not used for so long leaves if another one needs its room (Kafka: two minutes). */
+  fetchSessionIdleMs: 120_000,
   /** A Kafka request of a client that has not said who it is. */
   kafkaGreetingBytesMax: 64 * 1024,
   /** Depth of nested values in a JSON or MessagePack body: a bound of time and memory, far above any real document. */

@@ -7,11 +7,13 @@ import { test, type TestContext } from 'node:test'
 import { apis } from '../../src/wire/kafka/apis/index.ts'
 import { kafkaErrors } from '../../src/wire/kafka/errors.ts'
 import { startGuarded, type GuardedBroker, type KeyAnswer } from '../support/access.ts'
+import { waitFor } from '../support/broker.ts'
 import { clientBatch } from '../support/client-batches.ts'
 import { HttpApi, parse } from '../support/http-api.ts'
-import { produceBody } from '../support/kafka-calls.ts'
-import { connectKafka, type KafkaClient } from '../support/kafka-client.ts'
+import { fetchBody, produceBody } from '../support/kafka-calls.ts'
+import { connectKafka, decodeResponse, type KafkaClient } from '../support/kafka-client.ts'
 import { loginPlain } from '../support/kafka-login.ts'
+import { ClientSession, partitionsOf } from '../support/kafka-session.ts'
 
 const RATE = 1_000_000
 const LARGE = 300_000
@@ -49,13 +51,20 @@ async function produce(client: KafkaClient, records: Buffer) {
   return { errorCode: told?.errorCode, throttleMs: answer.throttleTimeMs }
 }
 
+/** Writes as an admin, who has no quota. */
+async function fill({ admin, broker }: Stage, t: TestContext, count: number): Promise<void> {
+  const client = await connectKafka(t, broker.kafka)
+  assert.equal(await loginPlain(client, admin.id, admin.secret), 0)
+  for (let i = 0; i < count; i++) assert.equal((await produce(client, large)).errorCode, 0)
+}
+
 test('a produce over its quota is taken, and what follows on its connection waits until the debt is paid', async t => {
   const s = await stage(t, { produce_bytes_per_sec: 20_000 })
   const client = await s.connect()
-  const over = await produce(client, batchOf(24_000))
+  const over = await produce(client, batchOf(60_000))
   const startMs = performance.now()
   assert.equal(over.errorCode, 0)
-  assert.ok(over.throttleMs > 0 && over.throttleMs <= 250, String(over.throttleMs))
+  assert.ok(over.throttleMs > 0 && over.throttleMs <= 2001, String(over.throttleMs))
   // It does not heed what it was told, as clients before KIP-219 do not.
   await client.call(apis.metadata, 4, { topics: [] })
   assert.ok(performance.now() - startMs >= over.throttleMs - 5, 'muted for so long')
@@ -94,4 +103,57 @@ test('a batch that would leave a debt of more than ten seconds is refused, and s
   // And HTTP refuses at once while it lasts: there nothing is ever taken into debt.
   const http = await new HttpApi(s.broker.url, s.secret).post('/topics/t/produce', { records: [{ value: 'v' }] })
   assert.equal(http.status, 429)
+})
+
+test('a fetch over its quota brings what it can once, then nothing until the debt is paid, on any connection', async t => {
+  const s = await stage(t, { consume_bytes_per_sec: 280_000 })
+  await fill(s, t, 2)
+  const client = await s.connect()
+  const fetch = (by: KafkaClient, offset: number) =>
+    by.call(apis.fetch, 11, fetchBody('t', { 0: offset }, { maxBytes: LARGE, maxWaitMs: 60_000 }))
+  const over = await fetch(client, 0)
+  const startMs = performance.now()
+  assert.equal(partitionsOf(over)[0]?.records?.length, large.length)
+  assert.ok(over.throttleTimeMs > 0, 'it has to wait')
+  const other = await fetch(await s.connect(), 0)
+  if (performance.now() - startMs < over.throttleTimeMs - 5) {
+    assert.deepEqual([other.errorCode, other.responses.length], [0, 0])
+    assert.ok(other.throttleTimeMs > 0)
+  }
+  const next = await fetch(client, 1)
+  assert.ok(performance.now() - startMs >= over.throttleTimeMs - 5, 'muted for so long')
+  assert.equal(partitionsOf(next)[0]?.records?.length, large.length)
+})
+
+test('a key that fetches over many connections at once gets no more than over one', async t => {
+  const s = await stage(t, { consume_bytes_per_sec: RATE })
+  await fill(s, t, 1)
+  const clients = await Promise.all(Array.from({ length: 12 }, () => s.connect()))
+  const startMs = performance.now()
+  for (const client of clients) client.send(apis.fetch, 11, fetchBody('t', { 0: 0 }, { maxBytes: LARGE }))
+  let bytes = 0
+  for (const client of clients) {
+    const response = await client.next()
+    assert.ok(response !== null)
+    for (const { records } of partitionsOf(decodeResponse(apis.fetch, 11, response))) bytes += records?.length ?? 0
+  }
+  const seconds = (performance.now() - startMs) / 1000
+  assert.ok(bytes >= RATE, 'what the quota gives at once has come')
+  assert.ok(bytes <= RATE * (1 + seconds) + large.length, `${bytes} bytes in ${seconds} s`)
+})
+
+test('a session outlives a throttled fetch, and none is opened by one', async t => {
+  const s = await stage(t, { consume_bytes_per_sec: 150_000 })
+  await fill(s, t, 2)
+  const session = new ClientSession(await s.connect(), 't')
+  const first = await session.fetch({ offsets: { 0: 0 }, maxBytes: LARGE })
+  assert.equal(first[0]?.records?.length, large.length)
+  const late = new ClientSession(await s.connect(), 't')
+  const answer = await late.call({ offsets: { 0: 0 } })
+  if (answer.throttleTimeMs > 0) assert.deepEqual([answer.sessionId, answer.responses.length], [0, 0])
+  const told = await waitFor('the next batch', async () => {
+    const [partition] = await session.fetch({ offsets: { 0: 1 }, maxBytes: LARGE })
+    return partition?.records?.length ? partition : undefined
+  })
+  assert.equal(told.highWatermark, 2)
 })

@@ -26,8 +26,10 @@ import { SecureDoor } from '../shared/secure-door.ts'
 import type { ConnectionHost, HostedConnection } from './connection-host.ts'
 import { KafkaConnection } from './connection.ts'
 import type { BrokerPlace, KafkaServices } from './handler.ts'
+import { FetchSessions } from './fetch-sessions.ts'
 import { kafkaHandlers } from './handlers.ts'
 import { largestAnswerBytes } from './handlers/fetch-sizes.ts'
+import { KeyTurns } from './key-turns.ts'
 import { createProbe, type CloseReason, type KafkaProbe } from './probe.ts'
 import { RequestTaker } from './requests.ts'
 import { SaslSession } from './sasl-session.ts'
@@ -105,6 +107,7 @@ class Listener implements KafkaGateway, ConnectionHost {
   readonly #connections: OpenConnections<HostedConnection>
   readonly #addresses: ClientAddresses
   readonly #turns: ConnectionTurns<HostedConnection>
+  readonly #fetchSessions: FetchSessions
   /** null: without TLS. */
   readonly #door: SecureDoor<Guest> | null
   /** When the log was last told of a protocol. */
@@ -124,6 +127,7 @@ class Listener implements KafkaGateway, ConnectionHost {
     const largestBytes = this.frameSizeMax + limits.frameSurplusBytes
     const memoryShare = Math.max(largestBytes, requestBudget.limitBytes / limits.addressRequestShare)
     this.#addresses = new ClientAddresses(requestBudget, memoryShare)
+    this.#fetchSessions = new FetchSessions(this.clock, this.probe.fetchSessions)
     this.requests = new RequestTaker(this.#services(options))
     const share = Math.floor(replyBudget.limitBytes / limits.connectionReplyShare)
     this.replyShareBytes = Math.max(largestAnswerBytes(settings), share)
@@ -153,8 +157,9 @@ class Listener implements KafkaGateway, ConnectionHost {
   #services({ broker, settings, logger, requestBudget, directoryId }: KafkaGatewayOptions): KafkaServices {
     const { clock } = this
     const topicIds = new TopicIds(directoryId)
-    const shared = { broker, settings, logger, requestBudget, clock, topicIds }
-    return { ...shared, clusterId: directoryId, handlers: kafkaHandlers }
+    const fetchSessions = this.#fetchSessions
+    const shared = { broker, settings, logger, requestBudget, clock, topicIds, fetchSessions }
+    return { ...shared, readTurns: new KeyTurns(), clusterId: directoryId, handlers: kafkaHandlers }
   }
 
   #buildWay(bind: KafkaBind): Way {
@@ -233,6 +238,7 @@ class Listener implements KafkaGateway, ConnectionHost {
 
   closed(connection: HostedConnection): void {
     this.#connections.remove(connection)
+    this.#fetchSessions.clientLeft(connection)
   }
 
   #accept(socket: Socket, way: Way): void {

@@ -13,6 +13,8 @@ import type { AnyApi, Api } from '../../wire/kafka/message.ts'
 import type { FieldTable, ReadOf, WriteOf } from '../../wire/kafka/schema.ts'
 import type { BufferPool } from '../shared/buffer-pool.ts'
 import type { ReplyShare } from '../shared/reply-share.ts'
+import type { FetchSessions } from './fetch-sessions.ts'
+import type { KeyTurns } from './key-turns.ts'
 import type { CloseReason } from './probe.ts'
 import type { SaslSession } from './sasl-session.ts'
 import type { KafkaSettings } from './settings.ts'
@@ -31,6 +33,9 @@ export interface KafkaServices {
   readonly clock: Clock
   readonly logger: Logger
   readonly topicIds: TopicIds
+  readonly fetchSessions: FetchSessions
+  /** Of reads of keys that have a quota. */
+  readonly readTurns: KeyTurns
   /** Of the data directory: clients take it for the id of the cluster. */
   readonly clusterId: string
   /** Where copies of requests are charged that must outlive their handler's return. */

@@ -1,6 +1,7 @@
 /** What the Kafka listener counted since it started: plain numbers, read at scrape time. Main thread only. */
 import type { Histogram } from '../../base/histogram.ts'
 import { latencyHistogram } from '../shared/latency-meter.ts'
+import type { SessionCounts } from './fetch-sessions.ts'
 
 /** Why a connection was closed, or not taken, by the broker. */
 const closeReasons = [
@@ -46,6 +47,7 @@ export interface KafkaProbe {
   sentBytes: number
   /** Times a connection's reading stopped because something of the broker's was full. */
   pauses: number
+  readonly fetchSessions: SessionCounts
   readonly refused: Record<CloseReason, number>
 }
 
@@ -60,6 +62,7 @@ export function createProbe(): KafkaProbe {
     receivedBytes: 0,
     sentBytes: 0,
     pauses: 0,
+    fetchSessions: { sessions: 0, partitions: 0, evicted: 0 },
     refused: Object.fromEntries(closeReasons.map(reason => [reason, 0])) as Record<CloseReason, number>
   }
 }

@@ -57,10 +57,21 @@ export class Pieces {
 
   /** Gives all chunks back. */
   drop(): void {
-    for (const chunk of this.chunks) this.#pool.give(chunk)
-    this.chunks.length = 0
-    this.lengths.length = 0
-    this.bytes = 0
+    this.cut(0)
+  }
+
+  /** Keeps the first `bytes`, at most those that there are, and gives back the chunks behind them. */
+  cut(bytes: number): void {
+    let before = 0
+    let kept = 0
+    for (; before < bytes; kept++) {
+      const length = Math.min(this.lengths[kept] as number, bytes - before)
+      this.lengths[kept] = length
+      before += length
+    }
+    for (const chunk of this.chunks.splice(kept)) this.#pool.give(chunk)
+    this.lengths.length = kept
+    this.bytes = bytes
   }
 }
 

@@ -1,0 +1,299 @@
+/**
+ * One fetch under way: batches of many partitions, as they are stored, at once or when there is enough of them. Main thread.
+ *
+ *   round: the key's turn, memory ─▶ read what is ready, a few at a time ─▶ enough, an error, or time is over: answer
+ *             ▲                                                        └─▶ else give the memory back and wait
+ *             └──────────── a partition has more, or the time is over ◀──────────────┘
+ *
+ * A round reads what is ready alone. What was read and dropped by an earlier one counts as it was; once there is enough in
+ * all it is read again.
+ *
+ * What a read may bring is taken from what the fetch may: one that brought less gives the rest to those after it. A batch is
+ * never cut, so one may be larger than its share: it is kept if it still fits, if it is the first that came, or if its
+ * partition was the first to be read, which is another one each time. So an answer is never empty without need, no partition
+ * waits for ever, and memory is bounded by what was asked for and two batches.
+ */
+import type { BrokerError } from '../../../model/errors.ts'
+import { limits } from '../../../model/limits.ts'
+import { submitOutcomes } from '../../../model/requests.ts'
+import type { fetch } from '../../../wire/kafka/apis/fetch.ts'
+import { kafkaErrors } from '../../../wire/kafka/errors.ts'
+import type { BufferPool } from '../../shared/buffer-pool.ts'
+import type { FetchSession, SessionCall } from '../fetch-session.ts'
+import type { KafkaCall } from '../handler.ts'
+import { toldOf } from '../refusals.ts'
+import { fetchResponses } from './fetch-responses.ts'
+import { fetchBytesOf, reservedBytesOf } from './fetch-sizes.ts'
+import type { FetchedPartition, PartitionReader } from './fetched-partition.ts'
+
+/** A call of Fetch. */
+export type Call = KafkaCall<typeof fetch.request.fields, typeof fetch.response.fields>
+
+/** The first version whose clients know zstd (KIP-110). */
+const ZSTD_SINCE = 10
+
+export class FetchCall implements PartitionReader, SessionCall {
+  readonly pool: BufferPool
+  readonly hidesZstd: boolean
+  readonly #call: Call
+  readonly #session: FetchSession
+  /** The answer has every partition, else those with news. */
+  readonly #isWhole: boolean
+  readonly #minBytes: number
+  readonly #deadlineMs: number
+  /** All that it has read, for its ends alone too. */
+  readonly #touched = new Set<FetchedPartition>()
+  /** Of this round. */
+  #queue: readonly FetchedPartition[] = []
+  #first: FetchedPartition | undefined
+  #nextIndex = 0
+  #openCount = 0
+  #fetchBytes = 0
+  /** Bytes that were kept in this round, and that reads in progress may bring. */
+  #keptBytes = 0
+  #promisedBytes = 0
+  #reservedBytes = 0
+  #isOver: boolean
+  /** A round is under way, or waits for its turn. */
+  #isReading = false
+  #isDone = false
+  #endTurn: (() => void) | null = null
+  #timer: NodeJS.Timeout | null = null
+
+  /** @param session nobody else uses it; its id is 0 if it is to end with this fetch. */
+  constructor(call: Call, session: FetchSession, isWhole: boolean) {
+    const { body, services, pool, version } = call
+    this.#call = call
+    this.#session = session
+    this.#isWhole = isWhole
+    this.pool = pool
+    this.hidesZstd = version < ZSTD_SINCE
+    this.#minBytes = Math.min(body.minBytes, fetchBytesOf(services.settings, body.maxBytes))
+    const waitMs = Math.min(body.maxWaitMs, limits.readWaitMsMax)
+    this.#deadlineMs = services.clock.monotonicMs() + waitMs
+    this.#isOver = waitMs <= 0 || session.partitions.size === 0 || session.faulted.size > 0
+  }
+
+  start(): void {
+    this.#session.call = this
+    this.#call.onClosing(() => this.hurry())
+    this.#round(this.#session.someQuiet(limits.kafkaFetchReadsMax))
+  }
+
+  onMore(): void {
+    if (!this.#isReading) this.#round()
+  }
+
+  /** It waits no more: whatever there is is the answer. */
+  hurry(): void {
+    this.#isOver = true
+    if (this.#isReading) return
+    // Who waits for anything at all would have heard of it: then what is known is the answer.
+    if (this.#session.ready.size > 0 || this.#hasDropped()) this.#readAll()
+    else this.#answer()
+  }
+
+  accept(partition: FetchedPartition, bytes: number): boolean {
+    const isKept = this.#keptBytes === 0 || partition === this.#first || this.#keptBytes + bytes <= this.#fetchBytes
+    if (!isKept) return false
+    this.#keptBytes += bytes
+    // It is here already, so it is delivered in any case; if the memory has room, the excess counts.
+    const excess = reservedBytesOf(this.#keptBytes) - this.#reservedBytes
+    if (excess > 0 && this.#call.replies.reserveMore(excess)) this.#reservedBytes += excess
+    return true
+  }
+
+  settled(partition: FetchedPartition, error: BrokerError | null): void {
+    this.#openCount--
+    this.#promisedBytes -= partition.shareBytes
+    if (error !== null) this.#noteError(partition, error)
+    else this.#noteRead(partition)
+    this.#readOn()
+  }
+
+  #noteRead(partition: FetchedPartition): void {
+    this.#touched.add(partition)
+    this.#isOver ||= partition.isCut
+    if (partition.errorCode !== kafkaErrors.NONE.code) this.#noteFailed(partition)
+    else if (partition.shareBytes > 0) this.#session.noteRead(partition)
+  }
+
+  /** Over its quota a client is told to wait, not that something is wrong. */
+  #noteError(partition: FetchedPartition, error: BrokerError): void {
+    if (error.code !== 'RATE_LIMITED') {
+      this.#touched.add(partition)
+      partition.errorCode = this.#codeOf(error)
+    }
+    this.#noteFailed(partition)
+  }
+
+  #noteFailed(partition: FetchedPartition): void {
+    this.#isOver = true
+    this.#session.noteFailed(partition)
+  }
+
+  /** Who names topics by id hears of the id. */
+  #codeOf(error: BrokerError): number {
+    if (error.code === 'TOPIC_NOT_FOUND' && this.#session.isById) return kafkaErrors.UNKNOWN_TOPIC_ID.code
+    return toldOf(error).errorCode
+  }
+
+  /** @param others to be read for their ends. */
+  #round(others: readonly FetchedPartition[] = []): void {
+    this.#isReading = true
+    const { who, services } = this.#call
+    const isLimited = services.broker.batches.readAllowance(who) !== null
+    if (!isLimited) return this.#begin(others)
+    services.readTurns.take(who.keyId, end => {
+      this.#endTurn = end
+      this.#begin(others)
+    })
+  }
+
+  #begin(others: readonly FetchedPartition[]): void {
+    const { who, services, body, replies } = this.#call
+    const allowance = services.broker.batches.readAllowance(who)
+    if (allowance !== null && allowance.waitMs > 0) return this.#answerNothing()
+    const roomBytes = allowance?.roomBytes ?? Infinity
+    this.#fetchBytes = Math.min(fetchBytesOf(services.settings, body.maxBytes), Math.max(1, roomBytes))
+    const reserved = reservedBytesOf(this.#fetchBytes)
+    if (replies.reserve(reserved) !== 'held') {
+      this.#leaveTurn()
+      return replies.whenReleased(() => this.#round(others))
+    }
+    this.#reservedBytes = reserved
+    const ready = [...this.#session.ready]
+    this.#first = ready[0]
+    this.#queue = others.length === 0 ? ready : [...others, ...ready]
+    this.#nextIndex = 0
+    this.#keptBytes = 0
+    for (const partition of this.#queue) partition.forget()
+    this.#readOn()
+  }
+
+  /** Sends reads while there is something to be read and some of the fetch left, and ends the round after the last. */
+  #readOn(): void {
+    const queue = this.#queue
+    while (this.#nextIndex < queue.length && this.#openCount < limits.kafkaFetchReadsMax) {
+      const leftBytes = this.#fetchBytes - this.#keptBytes - this.#promisedBytes
+      // What is on its way may bring less than it was promised.
+      if (leftBytes <= 0 && this.#openCount > 0) return
+      // The others come first next time; of an answer with all partitions each has at least its ends.
+      if (leftBytes <= 0 && !this.#isWhole) break
+      const partition = queue[this.#nextIndex] as FetchedPartition
+      const isReady = this.#session.ready.has(partition)
+      const shareBytes = isReady ? Math.max(0, Math.min(leftBytes, Math.max(1, partition.place.maxBytes))) : 0
+      if (!this.#read(partition, shareBytes)) return
+      this.#nextIndex++
+    }
+    if (this.#openCount === 0) this.#endRound()
+  }
+
+  /** @returns false if there is no room for it: it is tried again then. */
+  #read(partition: FetchedPartition, shareBytes: number): boolean {
+    const { who, services } = this.#call
+    const { broker } = services
+    this.#promisedBytes += shareBytes
+    this.#openCount++
+    if (partition.read(broker, who, this, shareBytes) !== submitOutcomes.full) return true
+    this.#promisedBytes -= shareBytes
+    // It stays open meanwhile, so that nobody else ends the round.
+    broker.whenRoom(() => {
+      this.#openCount--
+      this.#readOn()
+    })
+    return false
+  }
+
+  #endRound(): void {
+    this.#leaveTurn()
+    this.#isOver ||= this.#call.services.clock.monotonicMs() >= this.#deadlineMs
+    const isEnough = this.#isOver || this.#seenBytes() >= this.#minBytes
+    if (isEnough && this.#hasDropped()) this.#readAll()
+    else if (isEnough) this.#answer()
+    else this.#wait()
+  }
+
+  #leaveTurn(): void {
+    const end = this.#endTurn
+    this.#endTurn = null
+    end?.()
+  }
+
+  #seenBytes(): number {
+    let sum = 0
+    for (const { bytes } of this.#session.seen) sum += bytes
+    return sum
+  }
+
+  #hasDropped(): boolean {
+    for (const { isDropped } of this.#session.seen) if (isDropped) return true
+    return false
+  }
+
+  #readAll(): void {
+    this.#dropRecords()
+    this.#session.readAgain()
+    this.#round()
+  }
+
+  #dropRecords(): void {
+    for (const partition of this.#touched) partition.dropRecords()
+    this.#call.replies.release(this.#reservedBytes)
+    this.#reservedBytes = 0
+  }
+
+  /** Nothing is held while it waits. */
+  #wait(): void {
+    this.#isReading = false
+    this.#dropRecords()
+    const { who, services } = this.#call
+    const { broker, clock } = services
+    this.#timer ??= setTimeout(() => this.hurry(), this.#deadlineMs - clock.monotonicMs())
+    const { seen, ready } = this.#session
+    // If there is to be that much more in all, one of them must have its share of it; or one that is quiet begins.
+    const missingBytes = this.#minBytes - this.#seenBytes()
+    const moreBytes = Math.max(1, Math.ceil(missingBytes / Math.max(1, seen.size)))
+    for (const partition of seen) {
+      partition.isDropped = partition.bytes > 0
+      partition.watch(broker, who, partition.bytes + moreBytes)
+    }
+    for (const partition of this.#queue)
+      if (!partition.isWatched && !ready.has(partition)) partition.watch(broker, who, 1)
+    // What came while others were read.
+    if (ready.size > 0) this.#round()
+  }
+
+  /** Over the quota of its key: nothing was read, and nothing is said of any partition. */
+  #answerNothing(): void {
+    this.#isDone = true
+    this.#leaveTurn()
+    if (this.#isWhole) this.#call.services.fetchSessions.close(this.#session)
+    this.#finish([], new Map())
+  }
+
+  #answer(): void {
+    if (this.#isDone) return
+    this.#isDone = true
+    const { partitions, faulted } = this.#session
+    const chunkOf = new Map<Buffer, Buffer>()
+    if (this.#call.who.isRevoked) this.#dropRecords()
+    const told = this.#isWhole
+      ? [...partitions.values()]
+      : [...faulted, ...this.#touched].filter(({ isNews }) => isNews)
+    this.#finish(fetchResponses(told, chunkOf), chunkOf)
+  }
+
+  #finish(responses: ReturnType<typeof fetchResponses>, chunkOf: ReadonlyMap<Buffer, Buffer>): void {
+    const call = this.#call
+    const { broker } = call.services
+    if (this.#timer !== null) clearTimeout(this.#timer)
+    const { id: sessionId } = this.#session
+    this.#session.endCall(broker, call.who, this.#touched)
+    this.#session.lastUsedMs = call.services.clock.monotonicMs()
+    if (call.who.isRevoked) return call.close('keyRevoked')
+    const throttleTimeMs = broker.batches.readAllowance(call.who)?.waitMs ?? 0
+    call.mute(throttleTimeMs)
+    call.answer({ throttleTimeMs, sessionId, responses }, { reservedBytes: this.#reservedBytes, chunkOf })
+  }
+}
