@@ -20,6 +20,8 @@ export interface CompactPartitionResult {
   readonly replacement: Uint8Array | null
   readonly recordsRead: number
   readonly recordsDropped: number
+  /** Batches that were kept as they are because their records cannot be decoded. */
+  readonly opaqueBatches: number
   readonly bytesRead: number
   readonly bytesWritten: number
   /** Why it could not be done, in words for the log; null: it was. */

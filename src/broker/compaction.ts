@@ -51,6 +51,8 @@ export interface CompactionCounts {
   passes: number
   partitions: number
   recordsDropped: number
+  /** In every pass that went over them. */
+  opaqueBatches: number
   bytesRead: number
   bytesWritten: number
   failures: number
@@ -62,6 +64,7 @@ const nothingDone = {
   replacement: null,
   recordsRead: 0,
   recordsDropped: 0,
+  opaqueBatches: 0,
   bytesRead: 0,
   bytesWritten: 0,
   isDamaged: false
@@ -76,6 +79,7 @@ export class Compaction {
     passes: 0,
     partitions: 0,
     recordsDropped: 0,
+    opaqueBatches: 0,
     bytesRead: 0,
     bytesWritten: 0,
     failures: 0
@@ -218,6 +222,7 @@ export class Compaction {
     const result = await this.#run(value)
     if (result === null) return null
     this.counts.partitions++
+    this.counts.opaqueBatches += result.opaqueBatches
     this.counts.bytesRead += result.bytesRead
     this.counts.bytesWritten += result.bytesWritten
     // Its files are taken away under it.
@@ -235,10 +240,17 @@ export class Compaction {
     if (!reply.isCommitted) this.#seen.delete(handle)
     else this.#countDropped(topic, of.partition, result.recordsDropped)
     this.#works(of)
-    const { recordsRead, recordsDropped } = result
+    const { recordsRead, recordsDropped, opaqueBatches } = result
     const { partition: number } = of
     logger.debug(
-      { topic: topic.name, partition: number, recordsRead, recordsDropped, isCommitted: reply.isCommitted },
+      {
+        topic: topic.name,
+        partition: number,
+        recordsRead,
+        recordsDropped,
+        opaqueBatches,
+        isCommitted: reply.isCommitted
+      },
       'a partition was compacted'
     )
     return null

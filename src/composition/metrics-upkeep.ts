@@ -43,6 +43,7 @@ export function upkeepReaders(
     ),
     millrace_compaction_partitions_total: () => one(compaction.counts.partitions),
     millrace_compaction_records_dropped_total: () => one(compaction.counts.recordsDropped),
+    millrace_compaction_opaque_batches_total: () => one(compaction.counts.opaqueBatches),
     millrace_compaction_read_bytes_total: () => one(compaction.counts.bytesRead),
     millrace_compaction_written_bytes_total: () => one(compaction.counts.bytesWritten),
     millrace_compaction_failures_total: () => one(compaction.counts.failures),

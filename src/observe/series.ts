@@ -192,6 +192,11 @@ export const processSeries = {
   millrace_retention_bytes_total: spec('counter', ofShard, 'Their stored bytes.'),
   millrace_compaction_partitions_total: spec('counter', [], 'Partitions that compaction went over.'),
   millrace_compaction_records_dropped_total: spec('counter', [], 'Records that compaction dropped.'),
+  millrace_compaction_opaque_batches_total: spec(
+    'counter',
+    [],
+    'Batches that compaction kept as they are, as their records cannot be decoded; in every pass.'
+  ),
   millrace_compaction_read_bytes_total: spec('counter', [], 'Bytes that compaction read.'),
   millrace_compaction_written_bytes_total: spec('counter', [], 'Bytes that compaction wrote.'),
   millrace_compaction_failures_total: spec('counter', [], 'Partitions, or shards, that could not be compacted.'),

@@ -27,6 +27,7 @@ export function runCompactPartition(value: CompactPartitionValue): CompactPartit
       replacement: null,
       recordsRead: 0,
       recordsDropped: 0,
+      opaqueBatches: 0,
       bytesRead: 0,
       bytesWritten: 0,
       problem: error.message,
@@ -36,7 +37,8 @@ export function runCompactPartition(value: CompactPartitionValue): CompactPartit
 }
 
 function resultOf(handle: number, { inputs, outputs, directory, result }: PartitionResult): CompactPartitionResult {
-  const { recordsRead, recordsDropped, bytesRead, bytesWritten } = result
+  const { recordsRead, recordsDropped, opaqueBatches, bytesRead, bytesWritten } = result
   const replacement = result.changed ? packMessage({ handle, inputs, outputs, directory }) : null
-  return { replacement, recordsRead, recordsDropped, bytesRead, bytesWritten, problem: null, isDamaged: false }
+  const counts = { recordsRead, recordsDropped, opaqueBatches, bytesRead, bytesWritten }
+  return { replacement, ...counts, problem: null, isDamaged: false }
 }

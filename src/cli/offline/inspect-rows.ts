@@ -6,8 +6,10 @@ import { isUtf8 } from 'node:buffer'
 import type { Tombstone } from '../../control/store-image.ts'
 import { RUN_ROLLS, entryKinds, type DirectoryEntry } from '../../log/group-format.ts'
 import type { Topic } from '../../model/topic.ts'
-import { LOG_APPEND_TIME_BIT } from '../../wire/batch/layout.ts'
-import { batchStatus, type BatchStatus, type RecordCursor } from '../../wire/batch/view.ts'
+import { CODEC_MASK } from '../../wire/batch/layout.ts'
+import type { BatchRecords } from '../../wire/batch/records.ts'
+import { batchStatus, timestampOf, type BatchStatus, type BatchView } from '../../wire/batch/view.ts'
+import { codecs } from '../../wire/compression/inflate.ts'
 import { formatConfig, showText, showTime } from '../format.ts'
 import type { LostGroups, TornGroup } from './group-walk.ts'
 import type { BatchWhere, PlacedBatch, PlacedStep } from './inspect-walk.ts'
@@ -107,6 +109,8 @@ function entryRow(entry: DirectoryEntry, name: PartitionName, isDamaged: boolean
   return { json, text: `  ${showPartition(name)} ${kind} ${what}${marks}` }
 }
 
+const codecNames: ReadonlyMap<number, string> = new Map(Object.entries(codecs).map(([name, codec]) => [codec, name]))
+
 /** A batch; of a damaged one its place, what is wrong, and the offsets of its run. */
 export function batchRow(batch: PlacedBatch, name: PartitionName): Row {
   const { where, position, byteCount, status, range, view } = batch
@@ -122,6 +126,7 @@ export function batchRow(batch: PlacedBatch, name: PartitionName): Row {
       isDamage: true
     }
   }
+  const codec = codecNames.get(view.attributes & CODEC_MASK) ?? 'unknown'
   return {
     json: {
       ...place,
@@ -131,7 +136,10 @@ export function batchRow(batch: PlacedBatch, name: PartitionName): Row {
       leader_epoch: view.leaderEpoch,
       max_timestamp_ms: view.maxTimestampMs,
       attributes: view.attributes,
+      codec,
       producer_id: view.producerId,
+      producer_epoch: view.producerEpoch,
+      base_sequence: view.baseSequence,
       ...layer,
       position,
       bytes: byteCount,
@@ -139,7 +147,7 @@ export function batchRow(batch: PlacedBatch, name: PartitionName): Row {
     },
     text:
       `offset=${view.baseOffset} last_offset=${view.lastOffset} records=${view.recordCount} ${words} ` +
-      `epoch=${view.leaderEpoch} timestamp=${showTime(view.maxTimestampMs)} crc=ok`,
+      `epoch=${view.leaderEpoch} timestamp=${showTime(view.maxTimestampMs)} codec=${codec}${showProducer(view)} crc=ok`,
     isDamage: false
   }
 }
@@ -149,11 +157,15 @@ function showWhere(where: BatchWhere): string {
   return where.kind === 'slot' ? `slot=${where.slot}` : `file=${where.file}`
 }
 
-/** The record that the cursor stands on. */
-export function recordRow({ view, bytes }: PlacedBatch, cursor: RecordCursor, name: PartitionName): Row {
+/** Of batches that say it themselves: those of Kafka's idempotent producers. */
+function showProducer({ producerId, producerEpoch, baseSequence }: BatchView): string {
+  return producerId < 0 ? '' : ` producer=${producerId} producer_epoch=${producerEpoch} sequence=${baseSequence}`
+}
+
+/** The record that the cursor of `records` stands on. */
+export function recordRow(view: BatchView, { bytes, cursor }: BatchRecords, name: PartitionName): Row {
   const offset = view.baseOffset + cursor.offsetDelta
-  const isAppendTime = (view.attributes & LOG_APPEND_TIME_BIT) !== 0
-  const timestampMs = isAppendTime ? view.maxTimestampMs : view.baseTimestampMs + cursor.timestampDeltaMs
+  const timestampMs = timestampOf(view, cursor)
   const key = fieldOf('key', bytes, cursor.keyStart, cursor.keyLength)
   const value = fieldOf('value', bytes, cursor.valueStart, cursor.valueLength)
   const place = { topic: name.topic, partition: name.partition }
@@ -174,14 +186,14 @@ function fieldOf(name: 'key' | 'value', bytes: Buffer, start: number, length: nu
   return { json: { [label]: shown }, text: ` ${label}=${isText ? showText(shown) : shown}` }
 }
 
-/** A batch whose CRC is right and whose records cannot be shown. */
+/** A batch whose CRC is right and whose records cannot be shown: they are as a client sent them, which is no damage. */
 export function unreadableRow({ view, where, position }: PlacedBatch, status: BatchStatus): Row {
   const problem = `a batch ${showStatus(status)}`
   const offsets = { base_offset: view.baseOffset, last_offset: view.lastOffset }
   return {
     json: { ...offsets, ...(where.kind === 'slot' ? { slot: where.slot } : { file: where.file }), position, problem },
     text: `offsets ${view.baseOffset} to ${view.lastOffset}, ${showWhere(where)} position=${position}: ${problem}`,
-    isDamage: status !== batchStatus.compressed
+    isDamage: false
   }
 }
 

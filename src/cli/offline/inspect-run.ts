@@ -2,7 +2,8 @@
 import type { StoreImage } from '../../control/store-image.ts'
 import { shardOf } from '../../model/ids.ts'
 import { StoreOpenError } from '../../store/store-open-error.ts'
-import { RecordCursor, batchStatus } from '../../wire/batch/view.ts'
+import { BatchRecords } from '../../wire/batch/records.ts'
+import { batchStatus } from '../../wire/batch/view.ts'
 import { requiredText, smallWholeOf, textOf, u32, type OptionTexts } from '../common-options.ts'
 import { exitCodes, print, UsageError, type CliIo, type ExitCode } from '../io.ts'
 import type { DataDirectory, ShardJournal } from './data-directory.ts'
@@ -145,15 +146,17 @@ function* batchRows(directory: DataDirectory, options: OptionTexts, faults: Walk
 
 function* recordRows(directory: DataDirectory, options: OptionTexts, faults: WalkFaults): Generator<Row> {
   const found = findPartition(directory, options)
-  const cursor = new RecordCursor()
+  const records = new BatchRecords()
+  const { cursor } = records
   for (const batch of batchPlaces(directory, found, faults)) {
     if (batch.status !== batchStatus.ok) {
       yield batchRow(batch, found.name)
       continue
     }
-    cursor.open(batch.bytes, batch.view)
+    records.open(batch.bytes, batch.view)
     while (cursor.next()) {
-      if (batch.view.baseOffset + cursor.offsetDelta >= found.wanted.offset) yield recordRow(batch, cursor, found.name)
+      if (batch.view.baseOffset + cursor.offsetDelta >= found.wanted.offset)
+        yield recordRow(batch.view, records, found.name)
     }
     if (cursor.status !== batchStatus.ok) yield unreadableRow(batch, cursor.status)
   }

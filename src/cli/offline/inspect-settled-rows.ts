@@ -1,6 +1,7 @@
 /** The rows of `inspect manifest` and `inspect segments`. Pure. Field names are those of the HTTP API where it has the thing. */
-import type { Extent, Manifest, ManifestPartition } from '../../log/manifest.ts'
+import type { Extent, Manifest, ManifestPartition, ManifestProducer } from '../../log/manifest.ts'
 import { packPath, segmentPath } from '../../log/segment-files.ts'
+import { SEQUENCE_END, epochOf, unwrappedOf } from '../../wire/batch/sequences.ts'
 import type { PlacedManifest, PlacedSegment } from './inspect-settled.ts'
 import { showTime } from '../format.ts'
 import type { Row } from './inspect-rows.ts'
@@ -66,7 +67,7 @@ function partitionRow(partition: ManifestPartition, shard: number, names: Partit
       size_bytes: bytes,
       segments: segments.length,
       leader_epochs: epochs.map(({ epoch, startOffset: start }) => ({ epoch, start_offset: start })),
-      producers: producers.map(({ number, next, usedMs }) => ({ number, accepted: next, used_ms: usedMs })),
+      producers: producers.map(producerJson),
       damaged: damaged.map(range => ({
         first_offset: range.firstOffset,
         last_offset: range.nextOffset - 1,
@@ -82,6 +83,14 @@ function partitionRow(partition: ManifestPartition, shard: number, names: Partit
     // What it says of damage is not damage of the manifest.
     isDamage: false
   }
+}
+
+/** What is known of a producer; of one of Kafka's protocol in Kafka's terms, where its sequences begin anew with each epoch. */
+function producerJson({ number, originHigh, originLow, next, usedMs }: ManifestProducer): object {
+  const accepted = { number, accepted: next, used_ms: usedMs }
+  if (originHigh >= 0) return accepted
+  const nextSequence = (unwrappedOf(originHigh, originLow) + next) % SEQUENCE_END
+  return { ...accepted, producer_epoch: epochOf(originHigh), next_sequence: nextSequence }
 }
 
 /** A segment with its extents. */

@@ -1,12 +1,12 @@
 /**
  * What must hold from run to run of one partition, and inside of each run: offsets without a gap, the right leader
- * epoch, records that decode and count up. Owned by the check of one shard; a few numbers per partition, whatever it
- * holds. Pure.
+ * epoch. Records that cannot be decoded are no damage if their CRC is right: a client sent them so. They are counted.
+ * Owned by the check of one shard; a few numbers per partition, whatever it holds. Pure.
  */
 import { entryKinds, type DirectoryEntry } from '../../log/group-format.ts'
 import type { Manifest } from '../../log/manifest.ts'
-import { CODEC_MASK } from '../../wire/batch/layout.ts'
-import { BatchView, RecordCursor, batchStatus } from '../../wire/batch/view.ts'
+import { BatchRecords } from '../../wire/batch/records.ts'
+import { BatchView, batchStatus, isWhole } from '../../wire/batch/view.ts'
 import type { ByteRange } from './findings.ts'
 import type { PartitionName } from './partition-names.ts'
 import { batchesIn, runRange, showStatus } from './run-batches.ts'
@@ -27,6 +27,8 @@ export interface RunFault extends ByteRange {
 export interface RunCount {
   batches: number
   records: number
+  /** Of the batches: those whose records cannot be decoded, however they were sent. Their records count as their headers say. */
+  undecodable: number
 }
 
 /** No offset: nothing says which one is next. */
@@ -35,7 +37,7 @@ export const UNKNOWN = -1
 /** Describes the batch that batchFault looked at last, if that is as it must be. */
 export const storedView = new BatchView()
 const view = storedView
-const cursor = new RecordCursor()
+const records = new BatchRecords()
 
 /**
  * Whether the first run that is found of a partition which the manifest does not name may have any offset: what a deleted
@@ -61,53 +63,40 @@ export function checkWholeRun(
 ): RunFault | null {
   const { start, end } = runRange(entry, bytes.length)
   let expected = entry.baseOffset
-  let records = 0
+  let recordCount = 0
   for (const batch of batchesIn(bytes, start, end)) {
     const problem = batchFault(bytes, batch.start, batch.end, expected) ?? epochFault(leaderEpoch)
     if (problem !== null) return { startByte: batch.start, endByte: batch.end, problem }
     expected = view.lastOffset + 1
-    records += view.recordCount
+    recordCount += view.recordCount
     count.batches++
+    if (!isDecodable(bytes)) count.undecodable++
   }
-  count.records += records
+  count.records += recordCount
   const range = { startByte: start, endByte: end }
   if (expected !== entry.nextOffset) {
     return { ...range, problem: `its batches end before offset ${expected}, its directory says ${entry.nextOffset}` }
   }
-  if (records === entry.recordCount) return null
-  return { ...range, problem: `its batches hold ${records} record(s), its directory says ${entry.recordCount}` }
+  if (recordCount === entry.recordCount) return null
+  return { ...range, problem: `its batches hold ${recordCount} record(s), its directory says ${entry.recordCount}` }
 }
 
 /**
- * What is wrong with a batch whose CRC is right. @param expected its base offset; UNKNOWN: any.
- * @returns null if it is as it must be; then `storedView` describes it.
+ * What is wrong with a batch whose CRC is right: what the CRC does not cover. @param expected its base offset; UNKNOWN: any,
+ * as the batch before it is damaged. @returns null if it is as it must be; then `storedView` describes it.
  */
 export function batchFault(bytes: Buffer, start: number, end: number, expected: number): string | null {
-  const problem = headerProblem(bytes, start, end, expected)
-  // Compressed records are stored as a client sent them: their CRC is all that can be said here.
-  if (problem !== null || isCompressed()) return problem
-  cursor.open(bytes, view)
-  let before = -1
-  while (cursor.next()) {
-    if (cursor.offsetDelta <= before || cursor.offsetDelta > view.lastOffsetDelta) {
-      return `a record of the batch at offset ${expected} is out of order`
-    }
-    before = cursor.offsetDelta
-  }
-  if (cursor.status === batchStatus.ok) return null
-  return `the batch at offset ${expected} ${showStatus(cursor.status)}`
-}
-
-/** What the CRC does not cover. @param expected UNKNOWN: the batch before it is damaged. */
-function headerProblem(bytes: Buffer, start: number, end: number, expected: number): string | null {
   const status = view.open(bytes, start, end)
-  if (status !== batchStatus.ok && status !== batchStatus.compressed) return `a batch ${showStatus(status)}`
+  if (!isWhole(status)) return `a batch ${showStatus(status)}`
   if (expected === UNKNOWN || view.baseOffset === expected) return null
   return `a batch has base offset ${view.baseOffset} where ${expected} is next`
 }
 
-function isCompressed(): boolean {
-  return (view.attributes & CODEC_MASK) !== 0
+/** Whether readers of records find all of them in the batch that `storedView` describes. @cost inflates what is compressed. */
+export function isDecodable(bytes: Buffer): boolean {
+  records.open(bytes, view)
+  while (records.cursor.next());
+  return records.cursor.status === batchStatus.ok
 }
 
 /** What is wrong with the leader epoch of the batch looked at last; null: nothing. */
@@ -129,7 +118,7 @@ export function locateRunFaults(bytes: Buffer, entry: DirectoryEntry): RunFault[
       expected = UNKNOWN
       continue
     }
-    const problem = headerProblem(bytes, batch.start, batch.end, expected) ?? epochFault(entry.leaderEpoch)
+    const problem = batchFault(bytes, batch.start, batch.end, expected) ?? epochFault(entry.leaderEpoch)
     if (problem !== null) faults.push({ ...range, problem })
     expected = view.lastOffset + 1
   }

@@ -40,7 +40,7 @@ const statusWords: Readonly<Record<BatchStatus, string>> = {
   [batchStatus.badMagic]: 'is not a record batch of version 2',
   [batchStatus.badCrc]: 'fails its CRC',
   [batchStatus.badHeader]: 'has a header that contradicts itself',
-  [batchStatus.compressed]: 'is compressed',
+  [batchStatus.compressed]: 'is compressed, and cannot be inflated',
   [batchStatus.badRecord]: 'holds records that cannot be decoded',
   [batchStatus.numberRange]: 'has a timestamp beyond what this broker can hold'
 }

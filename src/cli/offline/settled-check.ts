@@ -8,7 +8,7 @@ import { BLOCK_ENTRY_BYTES } from '../../log/segment-blocks.ts'
 import { batchStatus } from '../../wire/batch/view.ts'
 import type { Findings } from './findings.ts'
 import { epochAt } from './manifest-reading.ts'
-import { UNKNOWN, batchFault, epochFault, storedView } from './partition-check.ts'
+import { UNKNOWN, batchFault, epochFault, isDecodable, storedView } from './partition-check.ts'
 import type { PartitionName } from './partition-names.ts'
 import { batchesIn, showStatus } from './run-batches.ts'
 import { checkSegmentFiles, type SegmentFileParts } from './segment-file-check.ts'
@@ -163,6 +163,7 @@ class PartitionWalk {
     const faults: { start: number; end: number; problem: string }[] = []
     let batches = 0
     let records = 0
+    let undecodable = 0
     let expected = this.#expected
     for (const batch of batchesIn(block.bytes, block.start, block.end)) {
       const problem =
@@ -181,6 +182,7 @@ class PartitionWalk {
       expected = storedView.lastOffset + 1
       batches++
       records += storedView.recordCount
+      if (!isDecodable(block.bytes)) undecodable++
     }
     // As for readers: only the blocks around it prove the offsets of a block whose own checksum fails. Compaction leaves
     // gaps, and then nothing does.
@@ -192,6 +194,7 @@ class PartitionWalk {
       this.#expected = expected
       count.batches += batches
       count.records += records
+      count.undecodable += undecodable
       if (!block.isWhole) this.#addEntryFault(open, block)
       return
     }

@@ -143,6 +143,7 @@ function runChecks({ directory, repairs, shards: plans, findings, onProgress }: 
       segments: 0,
       batches: 0,
       records: 0,
+      undecodable: 0,
       bytes: manifestBytes
     }
     const tell = (bytes: number): void => onProgress(doneBytes + bytes, doneRecords + count.records)
@@ -156,8 +157,17 @@ function runChecks({ directory, repairs, shards: plans, findings, onProgress }: 
       tell(0)
     }
     doneRecords += count.records
+    noteUndecodable(count, journal, findings)
     return count
   })
   const { store, path } = directory
   return { path, topics: store.image?.topics.length ?? null, storeBytes: store.bytes, shards, findings }
+}
+
+/** They are as a client of Kafka's protocol sent them. */
+function noteUndecodable({ undecodable }: ShardCount, { label }: ShardJournal, findings: Findings): void {
+  if (undecodable === 0) return
+  const problem = `the records of ${undecodable} batch(es) of this shard cannot be decoded; their checksums are right`
+  const meaning = 'a client sent them so: Kafka clients get them as they are, readers of records pass over them'
+  findings.addNote({ file: label, problem, meaning })
 }

@@ -14,6 +14,7 @@ const nothingToDo: CompactPartitionResult = {
   replacement: null,
   recordsRead: 1,
   recordsDropped: 0,
+  opaqueBatches: 0,
   bytesRead: 1,
   bytesWritten: 0,
   problem: null,
