@@ -10,7 +10,7 @@ import type { Catalog } from '../control/catalog.ts'
 import { refusedJoin, refusedSync } from '../control/groups/classic/answers.ts'
 import type { ClassicTable } from '../control/groups/classic/classic-table.ts'
 import type { Coordinator } from '../control/groups/coordinator.ts'
-import type { Group, GroupTable } from '../control/groups/group-table.ts'
+import { checkMetadataSize, type Group, type GroupTable } from '../control/groups/group-table.ts'
 import { isGroupName } from '../control/topic-rules.ts'
 import { authorise } from '../model/access.ts'
 import type {
@@ -127,7 +127,7 @@ export class ClassicGroups implements ClassicGroupUseCases {
     const isMember = member.generation >= 0 || member.memberId !== '' || member.instanceId !== null
     const fault = faultOfName(name) ?? (group === undefined && isMember ? 'ILLEGAL_GENERATION' : null)
     if (fault !== null) return places.map(() => fault)
-    const topics = places.map(place => this.#topicOf(who, place))
+    const topics = places.map(place => this.#topicOf(who, name, place))
     const accepted = topics.filter(topic => !(topic instanceof BrokerError)).length
     // No group is made for nothing.
     if (accepted === 0) return topics.map(refusalOf)
@@ -146,7 +146,8 @@ export class ClassicGroups implements ClassicGroupUseCases {
     for (const [topicId, offsets] of group?.topics ?? []) {
       const topic = this.#parts.catalog.topicOfId(toTopicId(topicId))?.name
       if (topic === undefined || !who.mayRead(topic)) continue
-      for (const [partition, offset] of offsets.entries()) found.push({ topic, partition, offset })
+      for (const [partition, offset] of offsets.entries())
+        found.push({ topic, partition, offset, note: offsets.noteOf(partition) })
     }
     return found
   }
@@ -198,26 +199,30 @@ export class ClassicGroups implements ClassicGroupUseCases {
     const { classic, coordinator, clock } = this.#parts
     const hasOthers = (coordinator.membershipOf(group)?.memberCount ?? 0) > 0
     const fault = hasOthers ? 'UNKNOWN_MEMBER_ID' : classic.checkCommit(group.number, member, clock.monotonicMs())
-    return places.map(({ partition, offset }, index) => {
+    return places.map((place, index) => {
       const topic = topics[index]
       if (topic instanceof BrokerError || topic === undefined || fault !== null) return refusalOf(topic) ?? fault
-      return this.#noteOne(group, topic, partition, offset)
+      return this.#noteOne(group, topic, place)
     })
   }
 
-  #noteOne(group: Group, topic: Topic, partition: number, offset: number): BrokerError | null {
+  #noteOne(group: Group, topic: Topic, { partition, offset, note }: ClassicCommit): BrokerError | null {
     const { table, catalog } = this.#parts
     // Deleted while its group was made: nothing may be noted of it any more.
     if (catalog.topicOfId(topic.id) === undefined) return new BrokerError('TOPIC_NOT_FOUND', { topic: topic.name })
-    return refusalBy(() => table.commit(group, topic.id, partition, offset))
+    return refusalBy(() => table.commit(group, topic.id, partition, offset, note))
   }
 
   /** The topic of a place that the caller may commit. */
-  #topicOf(who: Principal, { topic: name, partition, offset }: ClassicCommit): Topic | BrokerError {
+  #topicOf(who: Principal, group: string, place: ClassicCommit): Topic | BrokerError {
+    const { topic: name, partition, offset, note } = place
     if (!who.mayRead(name)) return new BrokerError('FORBIDDEN', { operation: 'use group', need: 'read', on: name })
     const topic = this.#parts.catalog.topicNamed(name)
     if (topic === undefined) return new BrokerError('TOPIC_NOT_FOUND', { topic: name })
-    const refusal = refusalBy(() => checkPartition(topic, partition))
+    const refusal = refusalBy(() => {
+      checkPartition(topic, partition)
+      checkMetadataSize(group, note.metadata)
+    })
     if (refusal !== null) return refusal
     if (offset >= 0) return topic
     return new BrokerError('FIELD_RANGE', { field: 'offset', value: offset, min: 0, max: Number.MAX_SAFE_INTEGER })

@@ -3,17 +3,19 @@ import type { Catalog } from '../control/catalog.ts'
 import { metadataOf } from '../control/groups/classic/member.ts'
 import type { ClassicTable } from '../control/groups/classic/classic-table.ts'
 import type { Coordinator } from '../control/groups/coordinator.ts'
-import type { Group, GroupTable } from '../control/groups/group-table.ts'
+import type { CommittedOffset, Group, GroupTable } from '../control/groups/group-table.ts'
 import type { OffsetPlace } from '../control/store-image.ts'
 import { authorise } from '../model/access.ts'
 import type { PlaceOutcome } from '../model/classic-groups.ts'
 import { BrokerError } from '../model/errors.ts'
-import type { GroupOffset, TopicPartition } from '../model/groups.ts'
+import type { TopicPartition } from '../model/groups.ts'
 import { toTopicId } from '../model/ids.ts'
 import type { Principal } from '../model/principal.ts'
 import type { Store } from '../store/store.ts'
 import { CONSUMER, subscribedTopics } from './group-members.ts'
 import type { GroupOwnership } from './group-ownership.ts'
+
+type RemovedOffset = OffsetPlace & CommittedOffset
 
 export interface DeletionParts {
   readonly table: GroupTable
@@ -36,7 +38,7 @@ export async function deleteOffsets(
   for (let change = ownership.changeOf(name); change !== undefined; change = ownership.changeOf(name)) await change
   const group = ownership.existingGroup(who, name)
   const subscribed = subscribedBy(parts, group)
-  const removed: (OffsetPlace & { readonly offset: GroupOffset })[] = []
+  const removed: RemovedOffset[] = []
   const outcomes = places.map(({ topic: topicName, partition }): PlaceOutcome => {
     if (!who.mayRead(topicName)) {
       return new BrokerError('FORBIDDEN', { operation: 'use group', need: 'read', on: topicName })
@@ -45,8 +47,8 @@ export async function deleteOffsets(
     if (topic === undefined) return new BrokerError('TOPIC_NOT_FOUND', { topic: topicName })
     if (subscribed.has(topicName)) return 'GROUP_SUBSCRIBED_TO_TOPIC'
     // Out of the table first: no flush may write it behind the removal.
-    const offset = table.removeOffset(group, topic.id, partition)
-    if (offset !== null) removed.push({ topic: topic.id, partition, offset })
+    const committed = table.removeOffset(group, topic.id, partition)
+    if (committed !== null) removed.push({ topic: topic.id, partition, ...committed })
     return null
   })
   if (removed.length === 0) return outcomes
@@ -62,14 +64,10 @@ export async function deleteOffsets(
 }
 
 /** Of topics that are there, what nobody has committed meanwhile. */
-function restore(
-  { table, catalog }: DeletionParts,
-  group: Group,
-  removed: readonly (OffsetPlace & { readonly offset: GroupOffset })[]
-): void {
-  for (const { topic: id, partition, offset } of removed) {
+function restore({ table, catalog }: DeletionParts, group: Group, removed: readonly RemovedOffset[]): void {
+  for (const { topic: id, partition, offset, note } of removed) {
     if (catalog.topicOfId(toTopicId(id)) === undefined || table.offsetOf(group, id, partition) !== null) continue
-    table.commit(group, id, partition, offset)
+    table.commit(group, id, partition, offset, note)
   }
 }
 

@@ -8,6 +8,7 @@ import type { Catalog } from '../control/catalog.ts'
 import type { Coordinator } from '../control/groups/coordinator.ts'
 import type { ClassicTable } from '../control/groups/classic/classic-table.ts'
 import type { Group, GroupTable } from '../control/groups/group-table.ts'
+import type { TopicOffsets } from '../control/groups/topic-offsets.ts'
 import { echo } from '../control/echo.ts'
 import { checkGroupName, checkMemberId } from '../control/topic-rules.ts'
 import { authorise } from '../model/access.ts'
@@ -21,6 +22,7 @@ import type {
   JoinRequest,
   MemberStream,
   OffsetsByTopic,
+  MetadataByTopic,
   ResetRequest,
   TopicPartition
 } from '../model/groups.ts'
@@ -84,6 +86,14 @@ export class Groups implements GroupUseCases {
     authorise(who, 'use group')
     const group = this.#parts.ownership.ownGroup(who, name)
     return group === undefined ? new Map() : this.#offsetsOf(who, group)
+  }
+
+  metadata(who: Principal, name: string): MetadataByTopic {
+    authorise(who, 'use group')
+    const group = this.#parts.ownership.ownGroup(who, name)
+    const noted =
+      group === undefined ? [] : this.#readableOf(who, group).filter(([, { metadataBytes }]) => metadataBytes > 0)
+    return new Map(noted.map(([topic, offsets]) => [topic, new Map([...offsets.metadata()].sort(([a], [b]) => a - b))]))
   }
 
   positionOf(who: Principal, name: string, { topic: topicName, partition }: TopicPartition): GroupOffset | null {
@@ -250,22 +260,24 @@ export class Groups implements GroupUseCases {
   }
 
   async #describe(who: Principal, group: Group, lags: LagReader): Promise<GroupDescription> {
-    const readable = [...group.topics.values()].filter(({ topicId }) => {
-      const topic = this.#parts.catalog.topicOfId(toTopicId(topicId))
-      return topic !== undefined && who.mayRead(topic.name)
-    })
+    const readable = this.#readableOf(who, group).map(([, offsets]) => offsets)
     const { name, owner } = group
     const { records: lagRecords, seconds: lagSeconds } = await lags.lagOf(readable)
     return { group: name, owner, ...describeMembers(this.#parts, group), lagRecords, lagSeconds }
   }
 
   #offsetsOf(who: Principal, group: Group): OffsetsByTopic {
-    const readable: [string, ReadonlyMap<number, GroupOffset>][] = []
+    return new Map(this.#readableOf(who, group).map(([topic, offsets]) => [topic, new Map(offsets.entries())]))
+  }
+
+  /** What it has committed on topics that the caller may read, by their names. */
+  #readableOf(who: Principal, group: Group): [topic: string, offsets: TopicOffsets][] {
+    const readable: [string, TopicOffsets][] = []
     for (const [topicId, offsets] of group.topics) {
       const topic = this.#parts.catalog.topicOfId(toTopicId(topicId))
-      if (topic !== undefined && who.mayRead(topic.name)) readable.push([topic.name, new Map(offsets.entries())])
+      if (topic !== undefined && who.mayRead(topic.name)) readable.push([topic.name, offsets])
     }
-    return new Map(readable.sort(([a], [b]) => (a < b ? -1 : 1)))
+    return readable.sort(([a], [b]) => (a < b ? -1 : 1))
   }
 
   /** For what members do: that takes read on every topic that one of them subscribes to. @throws GROUP_OWNED, FORBIDDEN */

@@ -53,6 +53,10 @@ export interface GroupOffsetRows {
   readonly topics: Float64Array
   readonly partitions: Uint32Array
   readonly offsets: BigUint64Array
+  /** −1: not told. */
+  readonly leaderEpochs: Int32Array
+  /** What is noted beside them, by their places in the columns; those that have nothing are not in it. */
+  readonly metadata: ReadonlyMap<number, string>
 }
 
 /** A compatibility mode that was chosen. */

@@ -4,7 +4,7 @@
  * numbers. What every protocol refuses alike is a BrokerError: GROUP_OWNED, GROUP_KIND, FORBIDDEN.
  */
 import type { BrokerError } from './errors.ts'
-import type { GroupOffset, GroupState, TopicPartition } from './groups.ts'
+import type { GroupOffset, GroupState, OffsetNote, TopicPartition } from './groups.ts'
 import type { Principal } from './principal.ts'
 
 /** Why a member does not get what it asks for. */
@@ -114,17 +114,15 @@ export interface ClassicDescription extends ClassicListing {
 }
 
 /** One place that is committed. */
-export interface ClassicCommit {
-  readonly topic: string
-  readonly partition: number
+export interface ClassicCommit extends TopicPartition {
   readonly offset: number
+  readonly note: OffsetNote
 }
 
 /** What is committed in a partition. */
-export interface ClassicOffset {
-  readonly topic: string
-  readonly partition: number
+export interface ClassicOffset extends TopicPartition {
   readonly offset: GroupOffset
+  readonly note: OffsetNote
 }
 
 /** What became of one place: null is well. */

@@ -19,6 +19,17 @@ export type Assignment = ReadonlyMap<string, Uint32Array>
 /** An offset up to 2^64 − 1: a number where that is exact, else a bigint (D25). */
 export type GroupOffset = number | bigint
 
+/** What a client of the Kafka protocol notes beside an offset: the broker keeps it for it, and reads nothing in it. */
+export interface OffsetNote {
+  /** Epoch of the leader that the last record came from; −1: not told. */
+  readonly leaderEpoch: number
+  /** Empty: none. */
+  readonly metadata: string
+}
+
+/** Beside most offsets. */
+export const noNote: OffsetNote = { leaderEpoch: -1, metadata: '' }
+
 export interface TopicPartition {
   readonly topic: string
   readonly partition: number
@@ -26,6 +37,9 @@ export interface TopicPartition {
 
 /** Offsets by topic, then partition; sorted by both. */
 export type OffsetsByTopic = ReadonlyMap<string, ReadonlyMap<number, GroupOffset>>
+
+/** What is noted beside offsets, where it is not empty: by topic, then partition; sorted by both. */
+export type MetadataByTopic = ReadonlyMap<string, ReadonlyMap<number, string>>
 
 export interface JoinRequest {
   /** At least one; repeated names count once. */
@@ -113,6 +127,8 @@ export interface GroupUseCases {
   /** Also of an unknown member or group: then nothing happens. @throws GROUP_OWNED, FORBIDDEN, MEMBER_OWNED */
   leave(who: Principal, group: string, memberId: string): void
   /** @throws GROUP_NOT_FOUND, GROUP_OWNED, FORBIDDEN, MEMBER_NOT_FOUND, MEMBER_OWNED */
+  /** What stands beside these offsets. @throws GROUP_OWNED */
+  metadata(who: Principal, group: string): MetadataByTopic
   assignment(who: Principal, group: string, memberId: string): Omit<JoinAnswer, 'memberId'>
   /**
    * Connects a stream to a member, after assignment() said that the caller may have it; what the member may do later,

@@ -1,6 +1,6 @@
-/** What a broker knows after kill −9 of offsets that Kafka’s clients committed: every one that was answered. */
+/** What a broker knows after kill −9 of offsets that Kafka’s clients committed: every one that was answered, and what was noted beside it. */
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { test, type TestContext } from 'node:test'
 import { apis } from '../../src/wire/kafka/apis/index.ts'
 import { spawnBroker, waitFor, type SpawnedBroker } from '../support/broker.ts'
 import { isLong, seed } from '../support/crash-run.ts'
@@ -27,7 +27,8 @@ class Committer {
   async run(client: KafkaClient): Promise<void> {
     for (;;) {
       const committedOffset = ++this.sent
-      const partitions = [{ partitionIndex: 0, committedOffset, committedMetadata: null }]
+      const [committedLeaderEpoch, committedMetadata] = noteOf(committedOffset)
+      const partitions = [{ partitionIndex: 0, committedOffset, committedLeaderEpoch, committedMetadata }]
       client.send(apis.offsetCommit, VERSION, { groupId: this.group, topics: [{ name: 'orders', partitions }] })
       const response = await client.next()
       if (response === null) return
@@ -36,6 +37,11 @@ class Committer {
       this.acked = committedOffset
     }
   }
+}
+
+/** Each offset has its own, so that none can stand beside another; every third has nothing. */
+function noteOf(offset: number): [leaderEpoch: number, metadata: string | null] {
+  return offset % 3 === 0 ? [-1, null] : [offset % 5, `noted at ${offset}`]
 }
 
 function kafkaOf({ logs }: SpawnedBroker): string {
@@ -52,9 +58,8 @@ test('a commit over the Kafka protocol that was answered survives kill −9', as
   const committers = Array.from({ length: COMMITTERS }, (_, i) => new Committer(i))
   for (let round = 0; round < ROUNDS; round++) {
     const broker = await spawnBroker(t, { dataDir })
-    const api = new HttpApi(broker.url)
-    if (round === 0) await api.createTopic('orders')
-    await assertFound(api, committers)
+    if (round === 0) await new HttpApi(broker.url).createTopic('orders')
+    await assertFound(t, broker, committers)
     const clients = await Promise.all(committers.map(() => connectKafka(t, kafkaOf(broker))))
     const running = committers.map((committer, i) => committer.run(clients[i] as KafkaClient))
     const target = sumOf(committers) + 20 + dice.below(300)
@@ -63,19 +68,26 @@ test('a commit over the Kafka protocol that was answered survives kill −9', as
     await Promise.all(running)
   }
   const broker = await spawnBroker(t, { dataDir })
-  await assertFound(new HttpApi(broker.url), committers)
+  await assertFound(t, broker, committers)
 })
 
 function sumOf(committers: readonly Committer[]): number {
   return committers.reduce((sum, { acked }) => sum + acked, 0)
 }
 
-async function assertFound(api: HttpApi, committers: readonly Committer[]): Promise<void> {
+async function assertFound(t: TestContext, broker: SpawnedBroker, committers: readonly Committer[]): Promise<void> {
+  const api = new HttpApi(broker.url)
+  const client = await connectKafka(t, kafkaOf(broker))
   for (const committer of committers) {
     const { offsets } = parse<{ offsets: { orders?: Record<string, number> } }>(
       await api.get(`/groups/${committer.group}/offsets`)
     )
     const found = offsets.orders?.['0'] ?? 0
+    const topics = [{ name: 'orders', partitionIndexes: [0] }]
+    const answer = await client.call(apis.offsetFetch, VERSION, { groupId: committer.group, topics, groups: [] })
+    const [told] = answer.topics.flatMap(({ partitions }) => partitions)
+    const [leaderEpoch, metadata] = found === 0 ? [-1, null] : noteOf(found)
+    assert.deepEqual([told?.committedLeaderEpoch, told?.metadata], [leaderEpoch, metadata ?? ''])
     const { acked, sent } = committer
     assert.ok(found >= acked && found <= sent, `${found} of ${acked} answered and ${sent} sent`)
     committer.sent = found

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { apis } from '../../src/wire/kafka/apis/index.ts'
 import { kafkaErrors } from '../../src/wire/kafka/errors.ts'
+import type { ReadOf } from '../../src/wire/kafka/schema.ts'
 import { startBroker, waitFor } from '../support/broker.ts'
 import { HttpApi, parse } from '../support/http-api.ts'
 import { connectKafka, placeOf, type KafkaClient } from '../support/kafka-client.ts'
@@ -54,24 +55,31 @@ for (const version of Array.from({ length: apis.joinGroup.versions.last + 1 }, (
     assert.equal(beat.errorCode, NONE.code)
 
     const { generationId: generationIdOrMemberEpoch, memberId } = identity
-    const partitions = [{ partitionIndex: 1, committedOffset: 5, committedMetadata: 'noted' }]
+    const commitVersion = versionOf(apis.offsetCommit, version)
+    const fetchVersion = versionOf(apis.offsetFetch, version)
+    const epoch = commitVersion >= 6 ? { committedLeaderEpoch: 0 } : {}
+    const partitions = [{ partitionIndex: 1, committedOffset: 5, committedMetadata: 'noted', ...epoch }]
     const topics = [{ name: orders, partitions }]
-    const committed = await client.call(apis.offsetCommit, versionOf(apis.offsetCommit, version), {
+    const committed = await client.call(apis.offsetCommit, commitVersion, {
       ...{ groupId: 'g', generationIdOrMemberEpoch, memberId, topics }
     })
     assert.deepEqual(committed.topics, [{ name: orders, partitions: [{ partitionIndex: 1, errorCode: NONE.code }] }])
-    assert.deepEqual(await fetched(client, versionOf(apis.offsetFetch, version), 'g', [0, 1]), [-1, 5])
-    const { offsets } = parse<{ offsets: unknown }>(await api.get('/groups/g/offsets'))
-    assert.deepEqual(offsets, { [orders]: { 1: 5 } })
+    const leaderEpoch = commitVersion >= 6 && fetchVersion >= 5 ? 0 : -1
+    assert.deepEqual(await fetchedWithNotes(client, fetchVersion, 'g', [0, 1]), [
+      [-1, -1, ''],
+      [5, leaderEpoch, 'noted']
+    ])
+    const shown = parse<unknown>(await api.get('/groups/g/offsets'))
+    assert.deepEqual(shown, { offsets: { [orders]: { 1: 5 } }, metadata: { [orders]: { 1: 'noted' } } })
 
     const described = await client.call(apis.describeGroups, versionOf(apis.describeGroups, version), { groups: ['g'] })
     assert.deepEqual(
       described.groups.map(group => [group.errorCode, group.groupState, group.protocolType, group.protocolData]),
       [[NONE.code, 'Stable', 'consumer', 'range']]
     )
-    const [shown] = described.groups[0]?.members ?? []
+    const [itself] = described.groups[0]?.members ?? []
     assert.deepEqual(
-      [shown?.clientId, shown?.clientHost, shown?.memberAssignment.toString()],
+      [itself?.clientId, itself?.clientHost, itself?.memberAssignment.toString()],
       ['test', '127.0.0.1', 'all of it']
     )
     await leave(client, versionOf(apis.leaveGroup, version), memberId)
@@ -115,12 +123,94 @@ async function listAndDelete(client: KafkaClient, version: number): Promise<void
 
 /** What is committed in partitions of the topic. */
 async function fetched(client: KafkaClient, version: number, groupId: string, partitionIndexes: number[]) {
+  return (await fetchedWithNotes(client, version, groupId, partitionIndexes)).map(([offset]) => offset)
+}
+
+/** The same, with the leader epochs and the metadata. */
+async function fetchedWithNotes(client: KafkaClient, version: number, groupId: string, partitionIndexes: number[]) {
   const topics = [{ name: orders, partitionIndexes }]
   const body = version < 8 ? { groupId, topics, groups: [] } : { groups: [{ groupId, topics }] }
   const answer = await client.call(apis.offsetFetch, version, body)
   const told = version < 8 ? answer.topics : (answer.groups[0]?.topics ?? [])
-  return told.flatMap(({ partitions }) => partitions.map(({ committedOffset }) => committedOffset))
+  return told.flatMap(({ partitions }) => partitions).map(noteOf)
 }
+
+type Fetched = ReadOf<typeof apis.offsetFetch.response.fields>['topics'][number]['partitions'][number]
+
+function noteOf({ committedOffset, committedLeaderEpoch, metadata }: Fetched): [number, number, string | null] {
+  return [committedOffset, committedLeaderEpoch, metadata]
+}
+
+/** Commits offsets 0, 1, 2 … of a topic's partitions without a membership. @returns the codes. */
+async function commitNoted(client: KafkaClient, groupId: string, metadata: readonly (string | null)[]) {
+  const partitions = metadata.map((committedMetadata, index) => {
+    return { partitionIndex: index, committedOffset: index, committedLeaderEpoch: 0, committedMetadata }
+  })
+  const answer = await client.call(apis.offsetCommit, 8, { groupId, topics: [{ name: orders, partitions }] })
+  return answer.topics.flatMap(told => told.partitions.map(({ errorCode }) => errorCode))
+}
+
+describe('what is noted beside an offset', () => {
+  test('has 4,096 bytes at most: what is longer is refused for itself, and its offset is not noted', async t => {
+    const broker = await startBroker(t)
+    await new HttpApi(broker.url).createTopic(orders, 4)
+    const client = await connectKafka(t, broker.kafka)
+    const codes = await commitNoted(client, 'g', ['x'.repeat(4096), 'x'.repeat(4097), 'ä'.repeat(2049), null])
+    const { code } = kafkaErrors.OFFSET_METADATA_TOO_LARGE
+    assert.deepEqual(codes, [NONE.code, code, code, NONE.code])
+    assert.deepEqual(await fetchedWithNotes(client, 8, 'g', [0, 1, 2, 3]), [
+      [0, 0, 'x'.repeat(4096)],
+      [-1, -1, ''],
+      [-1, -1, ''],
+      [3, 0, '']
+    ])
+  })
+
+  test('comes back after a restart, and goes with a commit that has nothing to note', async t => {
+    const first = await startBroker(t)
+    await new HttpApi(first.url).createTopic(orders, 2)
+    await commitNoted(await connectKafka(t, first.kafka), 'g', ['one', 'two "ä" \u0000'])
+    await first.stop()
+    const broker = await startBroker(t, { dataDir: first.dataDir })
+    const client = await connectKafka(t, broker.kafka)
+    assert.deepEqual(await fetchedWithNotes(client, 8, 'g', [0, 1]), [
+      [0, 0, 'one'],
+      [1, 0, 'two "ä" \u0000']
+    ])
+    const api = new HttpApi(broker.url)
+    await api.post('/groups/g/commit', { topic: orders, partition: 0, offset: 7 })
+    assert.deepEqual(parse<unknown>(await api.get('/groups/g/offsets')), {
+      offsets: { [orders]: { 0: 7, 1: 1 } },
+      metadata: { [orders]: { 1: 'two "ä" \u0000' } }
+    })
+    assert.deepEqual(await fetchedWithNotes(client, 8, 'g', [0]), [[7, -1, '']])
+  })
+
+  test('is told once an answer, whatever a client asks twice: a small request has no huge answer', async t => {
+    const broker = await startBroker(t)
+    await new HttpApi(broker.url).createTopic(orders, 1)
+    const client = await connectKafka(t, broker.kafka)
+    await commitNoted(client, 'g', ['noted'])
+    assert.deepEqual(await fetchedWithNotes(client, 8, 'g', [0, 0, 0]), [
+      [0, 0, 'noted'],
+      [0, -1, ''],
+      [0, -1, '']
+    ])
+    const { groups } = await client.call(apis.offsetFetch, 8, {
+      groups: [
+        { groupId: 'g', topics: null },
+        { groupId: 'g', topics: null }
+      ]
+    })
+    assert.deepEqual(
+      groups.map(({ errorCode, topics }) => [errorCode, topics.length]),
+      [
+        [NONE.code, 1],
+        [kafkaErrors.INVALID_REQUEST.code, 0]
+      ]
+    )
+  })
+})
 
 describe('the coordinator of a group', () => {
   test('is this broker, in every version; there is none of a transaction', async t => {
@@ -156,7 +246,7 @@ describe('OffsetFetch', () => {
       groups: [
         { groupId: 'g', topics: null },
         { groupId: 'none', topics: null },
-        { groupId: 'none', topics: [{ name: orders, partitionIndexes: [0] }] }
+        { groupId: 'other', topics: [{ name: orders, partitionIndexes: [0] }] }
       ]
     })
     assert.deepEqual(

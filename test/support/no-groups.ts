@@ -8,6 +8,7 @@ const refused = (): BrokerError => new BrokerError('GROUP_NOT_FOUND', { group: '
 export const noGroups: GroupUseCases = {
   commit: () => Promise.reject(refused()),
   offsets: () => new Map(),
+  metadata: () => new Map(),
   positionOf: () => null,
   join: () => Promise.reject(refused()),
   heartbeat: () => ({ status: 'unknown_member', generation: 0 }),

@@ -23,11 +23,11 @@ import type { StoreImage, Tombstone } from '../../src/control/store-image.ts'
 import { StoreOpenError } from '../../src/store/store-open-error.ts'
 import { readKeys } from './key-rows.ts'
 import { choiceOf, integerOf, textOf, countOf, wrongValue, type Row } from './columns.ts'
-import { groupTables, readGroups } from './group-rows.ts'
+import { groupTables, noteColumns, readGroups } from './group-rows.ts'
 import { readSchemas, schemaTables } from './schema-rows.ts'
 
 /** PRAGMA user_version. Raised by one with every change of the tables; an older one is migrated, a newer one refused. */
-export const FORMAT_VERSION = 8
+export const FORMAT_VERSION = 9
 /** PRAGMA application_id: the letters MLRC. */
 export const APPLICATION_ID = 0x4d4c_5243
 
@@ -125,7 +125,8 @@ const migrations: readonly string[] = [
   groupTables,
   schemaTables,
   validationColumn,
-  messageColumns
+  messageColumns,
+  noteColumns
 ]
 
 /**

@@ -4,6 +4,8 @@ import { writeExact, type Answer, type ConsumeAnswer, type HttpClient, type Whol
 /** The next offset to read, by topic, then by partition. */
 export interface OffsetsOfGroup {
   readonly offsets: Readonly<Record<string, Readonly<Record<string, Whole>>>>
+  /** What Kafka clients noted beside them; absent: nothing. */
+  readonly metadata?: Readonly<Record<string, Readonly<Record<string, string>>>>
 }
 
 export interface AssignmentAnswer {

@@ -7,24 +7,37 @@
  */
 import { assert } from '../../base/assert.ts'
 import { BrokerError } from '../../model/errors.ts'
-import type { GroupOffset } from '../../model/groups.ts'
+import { noNote, type GroupOffset, type OffsetNote } from '../../model/groups.ts'
 import { toTopicId } from '../../model/ids.ts'
 import { limits } from '../../model/limits.ts'
 import type { CommittedEntry } from '../../model/metrics.ts'
 import type { GroupOffsetRows, GroupRow, StoreImage } from '../store-image.ts'
 import { checkGroupName } from '../topic-rules.ts'
-import { TopicOffsets } from './topic-offsets.ts'
+import { metadataCost, TopicOffsets } from './topic-offsets.ts'
 
 export interface Group extends GroupRow {
   /** By topic id. Changed by the table alone. */
   readonly topics: ReadonlyMap<number, TopicOffsets>
   /** Entries over all topics. */
   readonly offsetCount: number
+  /** What the metadata beside them takes of the memory for it. */
+  readonly metadataBytes: number
+}
+
+/** What was committed of a partition. */
+export interface CommittedOffset {
+  readonly offset: GroupOffset
+  readonly note: OffsetNote
+}
+
+interface OffsetEntry extends CommittedOffset {
+  readonly partition: number
 }
 
 interface KnownGroup extends Group {
   readonly topics: Map<number, TopicOffsets>
   offsetCount: number
+  metadataBytes: number
 }
 
 export class GroupTable {
@@ -35,17 +48,19 @@ export class GroupTable {
   readonly #changed = new Set<TopicOffsets>()
   #nextNumber = 1
   #offsetCount = 0
+  #metadataBytes = 0
 
   constructor(image: Pick<StoreImage, 'groups' | 'groupOffsets'>) {
     for (const row of image.groups) {
-      this.#insert({ ...row, topics: new Map(), offsetCount: 0 })
+      this.#insert(newGroup(row))
       this.#nextNumber = Math.max(this.#nextNumber, row.number + 1)
     }
-    const { groups, topics, partitions, offsets } = image.groupOffsets
+    const { groups, topics, partitions, offsets, leaderEpochs, metadata } = image.groupOffsets
     for (let i = 0; i < groups.length; i++) {
       const group = this.#byNumber.get(groups[i] ?? 0)
       assert(group !== undefined, 'stored offsets belong to a stored group')
-      this.#set(group, topics[i] ?? 0, partitions[i] ?? 0, offsets[i] ?? 0n, true)
+      const note = { leaderEpoch: leaderEpochs[i] ?? -1, metadata: metadata.get(i) ?? '' }
+      this.#set(group, topics[i] ?? 0, { partition: partitions[i] ?? 0, offset: offsets[i] ?? 0n, note }, true)
     }
   }
 
@@ -77,7 +92,7 @@ export class GroupTable {
     if (this.#byName.size >= limits.groupsMax) {
       throw new BrokerError('GROUPS_TOO_MANY', { group: name, limit: limits.groupsMax })
     }
-    const group = { number: this.#nextNumber++, name, owner, topics: new Map(), offsetCount: 0 }
+    const group = newGroup({ number: this.#nextNumber++, name, owner })
     this.#insert(group)
     return group
   }
@@ -92,12 +107,12 @@ export class GroupTable {
 
   /** What was removed is there again: the store refused. Nothing else has its name. Offsets of topics that are gone by now stay so. */
   restore(group: Group, isLive: (topicId: number) => boolean): void {
-    const { number, name, owner } = group
-    const restored = { number, name, owner, topics: new Map(), offsetCount: 0 }
+    const restored = newGroup(group)
     this.#insert(restored)
     for (const [topicId, offsets] of group.topics) {
       if (!isLive(topicId)) continue
-      for (const [partition, offset] of offsets.entries()) this.#set(restored, topicId, partition, offset, false)
+      for (const [partition, offset] of offsets.entries())
+        this.#set(restored, topicId, { partition, offset, note: offsets.noteOf(partition) }, false)
     }
   }
 
@@ -105,26 +120,35 @@ export class GroupTable {
     return group.topics.get(topicId)?.offsetOf(partition) ?? null
   }
 
-  /** @throws BrokerError GROUP_OFFSETS_TOO_MANY of an entry that would be new. */
-  commit(group: Group, topicId: number, partition: number, offset: GroupOffset): void {
+  /**
+   * @param note takes the place of what was noted beside the offset before.
+   * @throws BrokerError GROUP_OFFSETS_TOO_MANY of an entry that would be new, OFFSET_METADATA_TOO_LARGE
+   */
+  commit(group: Group, topicId: number, partition: number, offset: GroupOffset, note: OffsetNote = noNote): void {
     const known = this.#known(group)
     const isNew = this.offsetOf(known, topicId, partition) === null
     if (isNew) this.checkRoom(known, 1)
-    this.#set(known, topicId, partition, offset, false)
+    if (note.metadata !== '') {
+      const before = known.topics.get(topicId)?.noteOf(partition).metadata ?? ''
+      this.#checkMetadata(known, note.metadata, before)
+    }
+    this.#set(known, topicId, { partition, offset, note }, false)
   }
 
   /** Forgets one offset. @returns what it was; null: there was none. */
-  removeOffset(group: Group, topicId: number, partition: number): GroupOffset | null {
+  removeOffset(group: Group, topicId: number, partition: number): CommittedOffset | null {
     const known = this.#known(group)
     const offsets = known.topics.get(topicId)
     const offset = offsets?.offsetOf(partition) ?? null
     if (offsets === undefined || offset === null) return null
+    const note = offsets.noteOf(partition)
     offsets.remove(partition)
     known.offsetCount--
     this.#offsetCount--
+    this.#count(known, -metadataCost(note.metadata))
     if (offsets.changedCount === 0) this.#changed.delete(offsets)
     if (offsets.count === 0) this.#forget(known, topicId)
-    return offset
+    return { offset, note }
   }
 
   /** What groups have of a topic, for the caller to look through before anything else happens. */
@@ -163,9 +187,12 @@ export class GroupTable {
     }
     if (count === 0) return null
     const rows = newRows(Math.min(count, countMax))
+    const metadata = new Map<number, string>()
     let at = 0
     for (const offsets of picked) {
-      offsets.takeChanged(countMax - at, (partition, offset) => {
+      offsets.takeChanged(countMax - at, (partition, offset, leaderEpoch, text) => {
+        if (text !== '') metadata.set(at, text)
+        rows.leaderEpochs[at] = leaderEpoch
         rows.groups[at] = offsets.group
         rows.topics[at] = offsets.topicId
         rows.partitions[at] = partition
@@ -173,7 +200,7 @@ export class GroupTable {
       })
       if (offsets.changedCount === 0) this.#changed.delete(offsets)
     }
-    return rows
+    return { ...rows, metadata }
   }
 
   /** Could not be stored: to be taken again. What is gone by now stays so. */
@@ -217,7 +244,21 @@ export class GroupTable {
     }
   }
 
-  #set(group: KnownGroup, topicId: number, partition: number, offset: GroupOffset, isStored: boolean): void {
+  /** @throws BrokerError OFFSET_METADATA_TOO_LARGE */
+  #checkMetadata(group: Group, metadata: string, before: string): void {
+    checkMetadataSize(group.name, metadata)
+    const more = metadataCost(metadata) - metadataCost(before)
+    if (more <= 0) return
+    const { groupMetadataBytesMax, groupMetadataBytesTotalMax } = limits
+    if (group.metadataBytes + more > groupMetadataBytesMax) {
+      throw tooLarge(group.name, group.metadataBytes + more, 'a group may have', groupMetadataBytesMax)
+    }
+    if (this.#metadataBytes + more > groupMetadataBytesTotalMax) {
+      throw tooLarge(group.name, this.#metadataBytes + more, 'all groups together may have', groupMetadataBytesTotalMax)
+    }
+  }
+
+  #set(group: KnownGroup, topicId: number, { partition, offset, note }: OffsetEntry, isStored: boolean): void {
     let offsets = group.topics.get(topicId)
     if (offsets === undefined) {
       offsets = new TopicOffsets(group.number, topicId)
@@ -226,11 +267,18 @@ export class GroupTable {
       if (others === undefined) this.#byTopic.set(topicId, new Set([offsets]))
       else others.add(offsets)
     }
-    if (offsets.set(partition, offset, isStored)) {
+    const { metadataBytes } = offsets
+    if (offsets.set(partition, offset, note, isStored)) {
       group.offsetCount++
       this.#offsetCount++
     }
+    this.#count(group, offsets.metadataBytes - metadataBytes)
     if (!isStored) this.#changed.add(offsets)
+  }
+
+  #count(group: KnownGroup, metadataBytes: number): void {
+    group.metadataBytes += metadataBytes
+    this.#metadataBytes += metadataBytes
   }
 
   #forget(group: KnownGroup, topicId: number): void {
@@ -238,11 +286,13 @@ export class GroupTable {
     assert(offsets !== undefined, 'what is forgotten is there')
     group.topics.delete(topicId)
     group.offsetCount -= offsets.count
+    group.metadataBytes -= offsets.metadataBytes
     this.#unlink(offsets)
   }
 
   #unlink(offsets: TopicOffsets): void {
     this.#offsetCount -= offsets.count
+    this.#metadataBytes -= offsets.metadataBytes
     this.#changed.delete(offsets)
     const others = this.#byTopic.get(offsets.topicId)
     others?.delete(offsets)
@@ -262,11 +312,30 @@ export class GroupTable {
   }
 }
 
-function newRows(count: number): GroupOffsetRows {
+/** One offset may have so much metadata, whatever the others have. @throws BrokerError OFFSET_METADATA_TOO_LARGE */
+export function checkMetadataSize(group: string, metadata: string): void {
+  const { offsetMetadataBytesMax: limit } = limits
+  // No character takes more than three bytes of UTF-8: most need not be counted.
+  if (metadata.length * 3 <= limit) return
+  const bytes = Buffer.byteLength(metadata)
+  if (bytes > limit) throw tooLarge(group, bytes, 'one offset may have', limit)
+}
+
+function tooLarge(group: string, bytes: number, whose: string, limit: number): BrokerError {
+  return new BrokerError('OFFSET_METADATA_TOO_LARGE', { group, bytes, whose, limit })
+}
+
+function newGroup({ number, name, owner }: GroupRow): KnownGroup {
+  return { number, name, owner, topics: new Map(), offsetCount: 0, metadataBytes: 0 }
+}
+
+/** Without metadata. */
+function newRows(count: number): Omit<GroupOffsetRows, 'metadata'> {
   return {
     groups: new Uint32Array(count),
     topics: new Float64Array(count),
     partitions: new Uint32Array(count),
-    offsets: new BigUint64Array(count)
+    offsets: new BigUint64Array(count),
+    leaderEpochs: new Int32Array(count)
   }
 }

@@ -30,7 +30,9 @@ export function commitOffset(exchange: Exchange): BodySink | null {
 
 /** `GET /groups/:group/offsets` */
 export function groupOffsets(exchange: Exchange): null {
-  exchange.sendJson(200, writeOffsets(exchange.services.broker.groups.offsets(exchange.who, exchange.name)))
+  const { who, name } = exchange
+  const { groups } = exchange.services.broker
+  exchange.sendJson(200, writeOffsets(groups.offsets(who, name), groups.metadata(who, name)))
   return null
 }
 
@@ -100,7 +102,10 @@ export function removeGroup(exchange: Exchange): null {
 export function resetGroup(exchange: Exchange): BodySink | null {
   const { groups } = exchange.services.broker
   return withJsonBody(exchange, value => {
-    exchange.answerWith(200, groups.reset(exchange.who, exchange.name, readReset(value)).then(writeOffsets))
+    exchange.answerWith(
+      200,
+      groups.reset(exchange.who, exchange.name, readReset(value)).then(offsets => writeOffsets(offsets))
+    )
   })
 }
 

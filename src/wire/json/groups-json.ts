@@ -1,13 +1,28 @@
 /** Consumer groups as JSON text. Pure; any thread. Offsets are exact, up to 2^64 − 1 (D25). */
-import type { Assignment, GroupDescription, HeartbeatAnswer, JoinAnswer, OffsetsByTopic } from '../../model/groups.ts'
+import type {
+  Assignment,
+  GroupDescription,
+  HeartbeatAnswer,
+  JoinAnswer,
+  MetadataByTopic,
+  OffsetsByTopic
+} from '../../model/groups.ts'
 
-/** `{"offsets":{"orders":{"0":1}}}` */
-export function writeOffsets(offsets: OffsetsByTopic): string {
-  const topics = Array.from(offsets, ([topic, partitions]) => {
-    const entries = Array.from(partitions, ([partition, offset]) => `"${partition}":${offset}`)
-    return `${JSON.stringify(topic)}:{${entries.join(',')}}`
+/** `{"offsets":{"orders":{"0":1}}}`, and where something is noted beside them `,"metadata":{"orders":{"0":"text"}}`. */
+export function writeOffsets(offsets: OffsetsByTopic, metadata: MetadataByTopic = new Map()): string {
+  const noted = metadata.size === 0 ? '' : `,"metadata":${writeByTopic(metadata, text => JSON.stringify(text))}`
+  return `{"offsets":${writeByTopic(offsets, String)}${noted}}`
+}
+
+function writeByTopic<Value>(
+  topics: ReadonlyMap<string, ReadonlyMap<number, Value>>,
+  write: (value: Value) => string
+): string {
+  const entries = Array.from(topics, ([topic, partitions]) => {
+    const values = Array.from(partitions, ([partition, value]) => `"${partition}":${write(value)}`)
+    return `${JSON.stringify(topic)}:{${values.join(',')}}`
   })
-  return `{"offsets":{${topics.join(',')}}}`
+  return `{${entries.join(',')}}`
 }
 
 /** Sorted by topic, then partition, as the assignment is. */

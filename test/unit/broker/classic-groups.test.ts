@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { ClassicJoin, ClassicJoinAnswer } from '../../../src/model/classic-groups.ts'
 import { BrokerError } from '../../../src/model/errors.ts'
+import { noNote, type OffsetNote } from '../../../src/model/groups.ts'
 import { limits } from '../../../src/model/limits.ts'
 import { encodeEmbedded, subscription } from '../../../src/wire/kafka/consumer-protocol.ts'
 import { joinOf } from '../../support/classic-stage.ts'
@@ -15,7 +16,9 @@ type Stage = ReturnType<typeof stage>
 const never = (): void => undefined
 const owned = { code: 'GROUP_OWNED' }
 const nobody = { memberId: '', instanceId: null, generation: -1 }
-const place = { topic: 'orders', partition: 0, offset: 7 }
+const place = { topic: 'orders', partition: 0, offset: 7, note: noNote }
+
+const noted = (metadata: string): OffsetNote => ({ leaderEpoch: -1, metadata })
 
 function subscribed(...topics: string[]): ClassicJoin {
   return joinOf({ protocols: [{ name: 'range', metadata: encodeEmbedded(subscription, 0, { topics }) }] })
@@ -195,10 +198,39 @@ describe('offsets that are committed by Kafka’s clients', () => {
       place,
       { ...place, topic: 'secret' },
       { ...place, partition: 4 },
-      { ...place, offset: -1 }
+      { ...place, offset: -1 },
+      { ...place, note: noted('x'.repeat(4097)) },
+      { ...place, partition: 1, note: noted('ä'.repeat(2048)) }
     ])
     const codes = outcomes.map(outcome => (outcome instanceof BrokerError ? outcome.code : outcome))
-    assert.deepEqual(codes, [null, 'FORBIDDEN', 'PARTITION_RANGE', 'FIELD_RANGE'])
+    assert.deepEqual(codes, [
+      ...[null, 'FORBIDDEN', 'PARTITION_RANGE', 'FIELD_RANGE'],
+      ...['OFFSET_METADATA_TOO_LARGE', null]
+    ])
+  })
+
+  it('keep what is noted beside them until somebody commits anew, also where their removal fails', async () => {
+    const { classicGroups, groups, store } = stage()
+    const note = { leaderEpoch: 3, metadata: 'until noon' }
+    await classicGroups.commit(mine, 'g', nobody, [
+      { ...place, note },
+      { ...place, partition: 2 }
+    ])
+    assert.deepEqual(
+      classicGroups.offsets(mine, 'g').map(offset => offset.note),
+      [note, noNote]
+    )
+    assert.deepEqual(groups.metadata(mine, 'g'), new Map([['orders', new Map([[0, 'until noon']])]]))
+    assert.deepEqual(groups.metadata(keyOf('key_mine', 'secret'), 'g'), new Map(), 'of topics that the key may read')
+    assert.throws(() => groups.metadata(theirs, 'g'), owned)
+    store.gate = Promise.reject(new BrokerError('DISK_FULL'))
+    await assert.rejects(classicGroups.deleteOffsets(mine, 'g', [place]), { code: 'DISK_FULL' })
+    await assert.rejects(groups.remove(mine, 'g'), { code: 'DISK_FULL' })
+    store.gate = null
+    assert.deepEqual(classicGroups.offsets(mine, 'g')[0]?.note, note)
+    await groups.commit(mine, 'g', place, 9)
+    assert.deepEqual(classicGroups.offsets(mine, 'g')[0]?.note, noNote)
+    assert.deepEqual(groups.metadata(mine, 'g'), new Map())
   })
 
   it('are forgotten one by one, durably, where nobody reads them', async () => {

@@ -44,7 +44,9 @@ export const emptyImage: StoreImage = {
     groups: new Uint32Array(0),
     topics: new Float64Array(0),
     partitions: new Uint32Array(0),
-    offsets: new BigUint64Array(0)
+    offsets: new BigUint64Array(0),
+    leaderEpochs: new Int32Array(0),
+    metadata: new Map()
   },
   schemaVersions: [],
   schemaModes: [],

@@ -10,6 +10,7 @@ import type { Producer } from '../../../src/model/producer.ts'
 import { StoreDatabase } from '../../../workers/store/database.ts'
 import { FORMAT_VERSION, prepareTables } from '../../../workers/store/schema.ts'
 import { topicOf } from '../control/topics.ts'
+import { takeBackTo } from './older-formats.ts'
 
 const created = (id: number, name: string): StoreChange => ({
   kind: 'topic-created',
@@ -107,9 +108,7 @@ describe('producers in the store', () => {
   test('have their place in a store of format 1, which keeps what it had', t => {
     const { connection, database } = openInMemory(t)
     database.commitGroup([[created(1, 'topic')]])
-    connection.exec(
-      `${dropFormat3}; DROP TABLE producers; ALTER TABLE state DROP COLUMN next_producer_number; PRAGMA user_version = 1`
-    )
+    takeBackTo(connection, 1)
     prepareTables(connection, ':memory:')
     const migrated = new StoreDatabase(connection)
     migrated.commitGroup([[added(1, 'a')]])
@@ -119,20 +118,10 @@ describe('producers in the store', () => {
   })
 })
 
-/** Takes back what each format added, newest first. */
-const dropFormat8 = ['message_timestamp_type', 'max_message_bytes', 'segment_ms']
-  .map(column => `ALTER TABLE topics DROP COLUMN ${column}`)
-  .join('; ')
-const dropFormat7 = `${dropFormat8}; ALTER TABLE topics DROP COLUMN validate_schema`
-const dropFormat6 = `${dropFormat7}; DROP TABLE schemas; DROP TABLE schema_versions; DROP TABLE schema_modes; ALTER TABLE state DROP COLUMN next_schema_id`
-const dropFormat5 = `${dropFormat6}; DROP TABLE groups; DROP TABLE group_offsets`
-const dropFormat4 = `${dropFormat5}; DROP TABLE keys`
-const dropFormat3 = `${dropFormat4}; ALTER TABLE state DROP COLUMN next_shard_count; ALTER TABLE state DROP COLUMN previous_shard_count`
-
 test('topics of a store of format 6 are not validated, and can be', t => {
   const { connection, database } = openInMemory(t)
   database.commitGroup([[created(1, 'topic')]])
-  connection.exec(`${dropFormat7}; PRAGMA user_version = 6`)
+  takeBackTo(connection, 6)
   prepareTables(connection, ':memory:')
   const migrated = new StoreDatabase(connection)
   const [topic] = migrated.readImage().topics
@@ -145,7 +134,7 @@ test('topics of a store of format 6 are not validated, and can be', t => {
 test('topics of a store of format 7 take times, sizes and ages of segments as they did, and can have their own', t => {
   const { connection, database } = openInMemory(t)
   database.commitGroup([[created(1, 'topic')]])
-  connection.exec(`${dropFormat8}; PRAGMA user_version = 7`)
+  takeBackTo(connection, 7)
   prepareTables(connection, ':memory:')
   const migrated = new StoreDatabase(connection)
   const plainConfig = topicOf({ id: 1, name: 'topic', firstHandle: 1 }).config
@@ -186,7 +175,7 @@ describe('the placement of shards in the store', () => {
   test('has its columns in a store of format 2, which keeps what it had', t => {
     const { connection, database } = openInMemory(t)
     database.commitGroup([[{ kind: 'placement', shardCount: 5, epoch: 1 }, created(1, 'a')]])
-    connection.exec(`${dropFormat3}; PRAGMA user_version = 2`)
+    takeBackTo(connection, 2)
     prepareTables(connection, ':memory:')
     const { shardCount, nextShardCount, previousShardCount, topics } = new StoreDatabase(connection).readImage()
     assert.deepEqual([shardCount, nextShardCount, previousShardCount, topics.length], [5, null, null, 1])
@@ -216,7 +205,7 @@ describe('keys in the store', () => {
   test('have their place in a store of format 3, which keeps what it had', async t => {
     const { connection, database } = openInMemory(t)
     database.commitGroup([[created(1, 'a')]])
-    connection.exec(`${dropFormat4}; PRAGMA user_version = 3`)
+    takeBackTo(connection, 3)
     prepareTables(connection, ':memory:')
     const migrated = new StoreDatabase(connection)
     const key = await madeKey('key', 1)

@@ -7,8 +7,12 @@ import { toTopicId } from '../../../src/model/ids.ts'
 import { StoreDatabase } from '../../../workers/store/database.ts'
 import { prepareTables } from '../../../workers/store/schema.ts'
 import { topicOf } from '../control/topics.ts'
+import { takeBackTo } from './older-formats.ts'
 
-type Entry = readonly [topic: number, group: number, partition: number, offset: bigint]
+type Entry = readonly [
+  ...[topic: number, group: number, partition: number, offset: bigint],
+  ...note: readonly [leaderEpoch: number, metadata: string] | readonly []
+]
 
 const topic = (id: number): StoreChange => ({
   kind: 'topic-created',
@@ -25,14 +29,20 @@ function offsets(...entries: readonly Entry[]): StoreChange {
     topics: Float64Array.from(entries, ([topic]) => topic),
     groups: Uint32Array.from(entries, ([, group]) => group),
     partitions: Uint32Array.from(entries, ([, , partition]) => partition),
-    offsets: BigUint64Array.from(entries, ([, , , offset]) => offset)
+    offsets: BigUint64Array.from(entries, ([, , , offset]) => offset),
+    leaderEpochs: Int32Array.from(entries, ([, , , , epoch]) => epoch ?? -1),
+    metadata: new Map(entries.flatMap(([, , , , , text], i) => (text === undefined ? [] : [[i, text]])))
   }
   return { kind: 'group-offsets', rows }
 }
 
 function entriesOf({ groupOffsets }: Pick<StoreImage, 'groupOffsets'>): Entry[] {
-  const { topics, groups, partitions, offsets } = groupOffsets
-  return Array.from(offsets, (offset, i) => [topics[i] ?? 0, groups[i] ?? 0, partitions[i] ?? 0, offset])
+  const { topics, groups, partitions, offsets, leaderEpochs, metadata } = groupOffsets
+  return Array.from(offsets, (offset, i) => {
+    const place = [topics[i] ?? 0, groups[i] ?? 0, partitions[i] ?? 0, offset] as const
+    const epoch = leaderEpochs[i] ?? -1
+    return epoch === -1 && !metadata.has(i) ? place : [...place, epoch, metadata.get(i) ?? '']
+  })
 }
 
 function openInMemory(t: TestContext): { connection: DatabaseSync; database: StoreDatabase } {
@@ -110,14 +120,44 @@ describe('consumer groups in the store', () => {
     assert.deepEqual([image.groups, entriesOf(image)], [[{ number: 2, name: 'a', owner: 'another' }], []])
   })
 
+  test('keep what is noted beside them byte for byte, until they are committed without', t => {
+    const { database } = openInMemory(t)
+    const metadata = 'a\0b "ä" \u{1f600}'
+    database.commitGroup([[topic(1), group(1, 'a')]])
+    database.commitGroup([
+      [offsets([1, 1, 0, 5n, 0, ''], [1, 1, 1, 6n, 2 ** 31 - 1, metadata], [1, 1, 2, 7n, -1, 'x'])]
+    ])
+    assert.deepEqual(entriesOf(database.readImage()), [
+      [1, 1, 0, 5n, 0, ''],
+      [1, 1, 1, 6n, 2 ** 31 - 1, metadata],
+      [1, 1, 2, 7n, -1, 'x']
+    ])
+    database.commitGroup([[offsets([1, 1, 0, 8n], [1, 1, 1, 9n], [1, 1, 2, 7n, -1, 'y'])]])
+    assert.deepEqual(entriesOf(database.readImage()), [
+      [1, 1, 0, 8n],
+      [1, 1, 1, 9n],
+      [1, 1, 2, 7n, -1, 'y']
+    ])
+  })
+
+  test('of a store of format 7 have nothing noted, and can have', t => {
+    const { connection, database } = openInMemory(t)
+    database.commitGroup([[topic(1), group(1, 'a'), offsets([1, 1, 0, 5n], [1, 1, 1, 2n ** 64n - 1n])]])
+    takeBackTo(connection, 7)
+    prepareTables(connection, ':memory:')
+    const migrated = new StoreDatabase(connection)
+    assert.deepEqual(entriesOf(migrated.readImage()), [
+      [1, 1, 0, 5n],
+      [1, 1, 1, 2n ** 64n - 1n]
+    ])
+    migrated.commitGroup([[offsets([1, 1, 0, 6n, 0, 'noted'])]])
+    assert.deepEqual(entriesOf(migrated.readImage())[0], [1, 1, 0, 6n, 0, 'noted'])
+  })
+
   test('have their tables in a store of format 4, which keeps what it had', t => {
     const { connection, database } = openInMemory(t)
     database.commitGroup([[topic(1)]])
-    connection.exec(
-      `ALTER TABLE topics DROP COLUMN validate_schema; DROP TABLE schemas; DROP TABLE schema_versions; DROP TABLE schema_modes;
-       ALTER TABLE state DROP COLUMN next_schema_id;
-       DROP TABLE groups; DROP TABLE group_offsets; PRAGMA user_version = 4`
-    )
+    takeBackTo(connection, 4)
     prepareTables(connection, ':memory:')
     const migrated = new StoreDatabase(connection)
     migrated.commitGroup([[group(1, 'a'), offsets([1, 1, 0, 5n])]])

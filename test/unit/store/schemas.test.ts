@@ -7,6 +7,7 @@ import type { SchemaVersion } from '../../../src/model/schemas.ts'
 import { StoreDatabase } from '../../../workers/store/database.ts'
 import { prepareTables } from '../../../workers/store/schema.ts'
 import { topicOf } from '../control/topics.ts'
+import { takeBackTo } from './older-formats.ts'
 
 const version = (id: number, subject: string, number: number, schema = `{"title":"${id}"}`): SchemaVersion => ({
   id,
@@ -80,10 +81,7 @@ describe('schemas in the store', () => {
   test('have their tables in a store of format 5, which keeps what it had', t => {
     const { connection, database } = openInMemory(t)
     database.commitGroup([[{ kind: 'topic-created', topic: topicOf({ id: 1, name: 't', firstHandle: 1 }) }]])
-    connection.exec(
-      `ALTER TABLE topics DROP COLUMN validate_schema; DROP TABLE schemas; DROP TABLE schema_versions; DROP TABLE schema_modes;
-       ALTER TABLE state DROP COLUMN next_schema_id; PRAGMA user_version = 5`
-    )
+    takeBackTo(connection, 5)
     prepareTables(connection, ':memory:')
     const migrated = new StoreDatabase(connection)
     assert.equal(migrated.readImage().nextSchemaId, 1)

@@ -170,9 +170,17 @@ export const nouns: Readonly<Record<NounName, Schema>> = {
       timestamp_ms: orNull(time('Of that record; null: there is none.'))
     }
   ),
-  CommittedOffsets: fields({
-    offsets: table(table(u64('Next offset to read.'), 'By the number of the partition.'), 'By the name of the topic.')
-  }),
+  CommittedOffsets: fields(
+    {
+      offsets: table(table(u64('Next offset to read.'), 'By the number of the partition.'), 'By the name of the topic.')
+    },
+    {
+      metadata: table(
+        table(text('What a Kafka client noted beside the offset.'), 'By the number of the partition.'),
+        'By the name of the topic; where something is noted.'
+      )
+    }
+  ),
   Partition: fields(place),
   Assignment: fields({ generation: whole(), assignment: list(noun('Partition'), 'By topic, then partition.') }),
   Heartbeat: {

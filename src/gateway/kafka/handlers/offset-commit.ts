@@ -1,6 +1,6 @@
 /**
- * OffsetCommit: answered when the offsets are on disk. What a client notes beside an offset, and how long it wants it kept,
- * is not stored: offsets stay until their group or topic is deleted. Main thread.
+ * OffsetCommit: answered when the offsets are on disk, with what the client notes beside them. How long it wants them kept is
+ * not stored: offsets stay until their group or topic is deleted. Main thread.
  */
 import { offsetCommit } from '../../../wire/kafka/apis/offset-commit.ts'
 import { codeOf } from '../group-codes.ts'
@@ -12,8 +12,9 @@ export const offsetCommitHandler: KafkaHandler = handlerOf(offsetCommit, async c
   const { body, who, services } = call
   const { groupId, memberId, generationIdOrMemberEpoch: generation, groupInstanceId: instanceId } = body
   const places = body.topics.flatMap(({ name, partitions }) => {
-    return partitions.map(({ partitionIndex, committedOffset }) => {
-      return { topic: name, partition: partitionIndex, offset: committedOffset }
+    return partitions.map(({ partitionIndex, committedOffset, committedLeaderEpoch, committedMetadata }) => {
+      const note = { leaderEpoch: committedLeaderEpoch, metadata: committedMetadata ?? '' }
+      return { topic: name, partition: partitionIndex, offset: committedOffset, note }
     })
   })
   const member = { memberId, instanceId, generation }

@@ -1,8 +1,12 @@
 /**
  * OffsetFetch: what a group has committed, since version 8 what many have. Where nothing is committed the offset is −1, and
  * that is no error. There are no transactions, so every offset is stable. Main thread.
+ *
+ * What stands beside an offset may be a thousand times larger than what asks for it. So an answer has each offset's once: a
+ * partition that is asked for again has its offset alone, and a group that is named again is refused.
  */
-import type { GroupOffset } from '../../../model/groups.ts'
+import type { ClassicOffset } from '../../../model/classic-groups.ts'
+import { noNote } from '../../../model/groups.ts'
 import { offsetFetch } from '../../../wire/kafka/apis/offset-fetch.ts'
 import { kafkaErrors } from '../../../wire/kafka/errors.ts'
 import { codeOf } from '../group-codes.ts'
@@ -11,11 +15,13 @@ import { handlerOf, type KafkaCall, type KafkaHandler } from '../handler.ts'
 type Call = KafkaCall<typeof offsetFetch.request.fields, typeof offsetFetch.response.fields>
 /** null: all that it has. */
 type Wanted = readonly { readonly name: string; readonly partitionIndexes: readonly number[] }[] | null
-type Offsets = ReadonlyMap<string, ReadonlyMap<number, GroupOffset>>
+type Offset = Pick<ClassicOffset, 'offset' | 'note'>
+type Offsets = ReadonlyMap<string, Map<number, Offset>>
 
 interface ToldPartition {
   readonly partitionIndex: number
   readonly committedOffset: number
+  readonly committedLeaderEpoch: number
   readonly metadata: string
   readonly errorCode: number
 }
@@ -28,7 +34,7 @@ interface ToldGroup {
 const MANY_SINCE = 8
 /** The first version with a code for the whole group. */
 const GROUP_CODE_SINCE = 2
-const NOTHING = -1
+const nothing: Offset = { offset: -1, note: noNote }
 
 export const offsetFetchHandler: KafkaHandler = handlerOf(offsetFetch, call => {
   const { body, version } = call
@@ -36,10 +42,13 @@ export const offsetFetchHandler: KafkaHandler = handlerOf(offsetFetch, call => {
     const { errorCode, topics } = toldOf(call, body.groupId, body.topics)
     return call.answer({ errorCode, topics, groups: [] })
   }
-  call.answer({
-    topics: [],
-    groups: body.groups.map(({ groupId, topics }) => ({ groupId, ...toldOf(call, groupId, topics) }))
+  const told = new Set<string>()
+  const groups = body.groups.map(({ groupId, topics }) => {
+    if (told.has(groupId)) return { groupId, errorCode: kafkaErrors.INVALID_REQUEST.code, topics: [] }
+    told.add(groupId)
+    return { groupId, ...toldOf(call, groupId, topics) }
   })
+  call.answer({ topics: [], groups })
 })
 
 function toldOf(call: Call, group: string, wanted: Wanted): ToldGroup {
@@ -58,7 +67,12 @@ function toldOf(call: Call, group: string, wanted: Wanted): ToldGroup {
       if (!call.who.mayRead(name))
         return refusedTopic(name, partitionIndexes, kafkaErrors.TOPIC_AUTHORIZATION_FAILED.code)
       const known = offsets.get(name)
-      const partitions = partitionIndexes.map(index => told(index, known?.get(index) ?? NOTHING, kafkaErrors.NONE.code))
+      const partitions = partitionIndexes.map(index => {
+        const offset = known?.get(index)
+        if (offset === undefined) return told(index, nothing, kafkaErrors.NONE.code)
+        known?.set(index, { offset: offset.offset, note: noNote })
+        return told(index, offset, kafkaErrors.NONE.code)
+      })
       return { name, partitions }
     })
   }
@@ -66,18 +80,19 @@ function toldOf(call: Call, group: string, wanted: Wanted): ToldGroup {
 
 /** @throws BrokerError GROUP_OWNED, KEY_REVOKED */
 function offsetsOf({ services, who }: Call, group: string): Offsets {
-  const byTopic = new Map<string, Map<number, GroupOffset>>()
-  for (const { topic, partition, offset } of services.broker.classicGroups.offsets(who, group)) {
-    const known = byTopic.get(topic) ?? new Map<number, GroupOffset>()
-    byTopic.set(topic, known.set(partition, offset))
+  const byTopic = new Map<string, Map<number, Offset>>()
+  for (const { topic, partition, offset, note } of services.broker.classicGroups.offsets(who, group)) {
+    const known = byTopic.get(topic) ?? new Map<number, Offset>()
+    byTopic.set(topic, known.set(partition, { offset, note }))
   }
   return byTopic
 }
 
-function told(partitionIndex: number, offset: GroupOffset, errorCode: number): ToldPartition {
+function told(partitionIndex: number, { offset, note }: Offset, errorCode: number): ToldPartition {
   // Over HTTP larger ones than any log reaches may be committed.
   const committedOffset = Number(offset > Number.MAX_SAFE_INTEGER ? Number.MAX_SAFE_INTEGER : offset)
-  return { partitionIndex, committedOffset, metadata: '', errorCode }
+  const { leaderEpoch: committedLeaderEpoch, metadata } = note
+  return { partitionIndex, committedOffset, committedLeaderEpoch, metadata, errorCode }
 }
 
 function refused(wanted: Wanted, errorCode: number): ToldGroup['topics'] {
@@ -85,5 +100,5 @@ function refused(wanted: Wanted, errorCode: number): ToldGroup['topics'] {
 }
 
 function refusedTopic(name: string, partitions: readonly number[], errorCode: number): ToldGroup['topics'][number] {
-  return { name, partitions: partitions.map(index => told(index, NOTHING, errorCode)) }
+  return { name, partitions: partitions.map(index => told(index, nothing, errorCode)) }
 }
