@@ -1,5 +1,6 @@
 /** What every client of others is asked to do against a broker, and how it says that it can. */
 import type { TestBroker } from '../support/broker.ts'
+import { HttpApi } from '../support/http-api.ts'
 
 /** In the order of the pass table. */
 export const checkNames = [
@@ -50,6 +51,8 @@ export interface KafkaClientUnderTest {
   prepare(folder: string): Promise<string | null>
   /** What is missing the client cannot do. */
   readonly checks: Partial<Record<CheckName, Check>>
+  /** Why it cannot, in a few words that stand under the table. */
+  readonly lacks?: Partial<Record<CheckName, string>>
 }
 
 let topics = 0
@@ -57,4 +60,18 @@ let topics = 0
 /** A name that no other check has. */
 export function newTopic(): string {
   return `topic-${++topics}`
+}
+
+/** A new topic, made over HTTP. */
+export async function topicOf({ open }: ClientStage, partitions = 1): Promise<string> {
+  const topic = newTopic()
+  await new HttpApi(open.url).createTopic(topic, partitions)
+  return topic
+}
+
+/** A new topic with the records `one`, `two` and `three`, each in a batch of its own. */
+export async function threeRecords(stage: ClientStage): Promise<string> {
+  const topic = await topicOf(stage)
+  for (const value of ['one', 'two', 'three']) await new HttpApi(stage.open.url).produce(topic, [{ value }])
+  return topic
 }

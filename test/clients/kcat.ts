@@ -2,8 +2,12 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { createInterface } from 'node:readline'
 import { HttpApi } from '../support/http-api.ts'
-import { newTopic, type Check, type ClientStage, type KafkaClientUnderTest } from './client.ts'
+import { threeRecords, topicOf, type Check, type KafkaClientUnderTest } from './client.ts'
+import { groupChecks, staticMemberCheck, type Joining, type StaticMember } from './groups.ts'
+
+const NO_COMMAND = 'it has no command for that'
 
 interface Ended {
   readonly code: number | null
@@ -29,12 +33,6 @@ async function kcat(address: string, args: readonly string[], input = ''): Promi
   const { code, stdout, stderr } = await run(['-b', address, ...args], input)
   assert.equal(code, 0, stderr)
   return stdout
-}
-
-async function topicOf({ open }: ClientStage): Promise<string> {
-  const topic = newTopic()
-  await new HttpApi(open.url).createTopic(topic)
-  return topic
 }
 
 const consumed = (address: string, topic: string, ...more: readonly string[]): Promise<string> =>
@@ -74,15 +72,46 @@ const writeLargeRecord: Check = async stage => {
 }
 
 const readFromTheMiddle: Check = async stage => {
-  const topic = await topicOf(stage)
-  await kcat(stage.open.kafka, ['-P', '-t', topic], 'one\ntwo\nthree\n')
+  const topic = await threeRecords(stage)
   assert.equal(await consumed(stage.open.kafka, topic, '-p', '0', '-o', '1'), 'two\nthree\n')
 }
 
 const findByTime: Check = async stage => {
-  const topic = await topicOf(stage)
-  await kcat(stage.open.kafka, ['-P', '-t', topic], 'one\n')
-  assert.match(await kcat(stage.open.kafka, ['-Q', '-t', `${topic}:0:1`]), /\[0\] offset 0/)
+  const topic = await threeRecords(stage)
+  const [first] = await new HttpApi(stage.open.url).consumeAll(topic, 0)
+  const time = first?.timestamp_ms ?? 0
+  assert.match(await kcat(stage.open.kafka, ['-Q', '-t', `${topic}:0:${time}`]), /\[0\] offset 0/)
+  assert.equal(await consumed(stage.open.kafka, topic, '-o', `s@${time}`), 'one\ntwo\nthree\n')
+  assert.equal(await consumed(stage.open.kafka, topic, '-o', `s@${time + 3_600_000}`), '')
+}
+
+/** kcat -G, which says on stderr what it was given and what was taken from it. */
+function join(
+  { address, group, topic }: Joining,
+  options: Readonly<Record<string, string>> = {}
+): Promise<StaticMember> {
+  const quick = { 'auto.offset.reset': 'earliest', 'heartbeat.interval.ms': '100', 'session.timeout.ms': '10000' }
+  const settings = Object.entries({ ...quick, ...options }).flatMap(([name, value]) => ['-X', `${name}=${value}`])
+  const child = spawn('kcat', ['-b', address, '-G', group, ...settings, '-u', '-f', '%p:%o:%s\n', topic])
+  const messages: string[] = []
+  let partitions: readonly number[] | null = null
+  createInterface({ input: child.stdout }).on('line', line => void messages.push(line))
+  createInterface({ input: child.stderr }).on('line', line => {
+    const [, change, given = ''] = /rebalanced .*: (assigned|revoked): (.*)$/.exec(line) ?? []
+    if (change === 'revoked') partitions = null
+    if (change === 'assigned') partitions = [...given.matchAll(/\[(\d+)\]/g)].map(([, partition]) => Number(partition))
+  })
+  const ended = once(child, 'close')
+  const end = async (signal: NodeJS.Signals): Promise<void> => {
+    if (child.exitCode === null && child.signalCode === null) child.kill(signal)
+    await ended
+  }
+  return Promise.resolve({
+    messages,
+    partitions: () => partitions,
+    stop: () => end('SIGTERM'),
+    vanish: () => end('SIGKILL')
+  })
 }
 
 export const kcatClient: KafkaClientUnderTest = {
@@ -109,6 +138,8 @@ export const kcatClient: KafkaClientUnderTest = {
     'record of 1 MB': writeLargeRecord,
     'from a middle offset': readFromTheMiddle,
     'by time': findByTime,
+    ...groupChecks(join),
+    'static member': staticMemberCheck((joining, id) => join(joining, { 'group.instance.id': id })),
     describe: async stage => {
       const topic = await topicOf(stage)
       assert.match(await kcat(stage.open.kafka, ['-L', '-t', topic]), new RegExp(`"${topic}" with 1 partitions`))
@@ -116,5 +147,11 @@ export const kcatClient: KafkaClientUnderTest = {
     'SASL PLAIN': login('PLAIN'),
     'SASL SCRAM-SHA-256': login('SCRAM-SHA-256'),
     'SASL SCRAM-SHA-512': login('SCRAM-SHA-512')
+  },
+  lacks: {
+    'create topic': NO_COMMAND,
+    'create partitions': NO_COMMAND,
+    'delete records': NO_COMMAND,
+    'change configuration': NO_COMMAND
   }
 }

@@ -19,14 +19,22 @@ export interface GroupReader {
   stop(): Promise<void>
 }
 
-/** Starts a consumer of a topic from its beginning, which commits after each message. */
+/** Starts a consumer that is stopped with the test. */
 export async function readInGroup(t: TestContext, kafka: Kafka, groupId: string, topic: string): Promise<GroupReader> {
-  const consumer = kafka.consumer({ groupId, sessionTimeout: 6_000, heartbeatInterval: 100, rebalanceTimeout: 10_000 })
+  const reader = await startReader(kafka, groupId, topic)
+  atEnd(t, () => reader.stop())
+  return reader
+}
+
+/** Starts a consumer of a topic from its beginning, which commits after each message. */
+export async function startReader(kafka: Kafka, groupId: string, topic: string): Promise<GroupReader> {
+  // It hears of a rebalance between two fetches only.
+  const quick = { heartbeatInterval: 100, maxWaitTimeInMs: 200 }
+  const consumer = kafka.consumer({ groupId, sessionTimeout: 6_000, rebalanceTimeout: 10_000, ...quick })
   const messages: string[] = []
   let partitions: readonly number[] | null = null
   let stopping: Promise<void> | null = null
   const stop = (): Promise<void> => (stopping ??= consumer.disconnect())
-  atEnd(t, stop)
   consumer.on('consumer.group_join', ({ payload }) => {
     partitions = payload.memberAssignment[topic] ?? []
   })
@@ -46,7 +54,7 @@ export async function readInGroup(t: TestContext, kafka: Kafka, groupId: string,
 }
 
 /** Waits until readers have all partitions between them, each with at least one. */
-export async function sharedBy(count: number, readers: readonly GroupReader[]): Promise<void> {
+export async function sharedBy(count: number, readers: readonly Pick<GroupReader, 'partitions'>[]): Promise<void> {
   await waitFor(`${count} partitions between ${readers.length} members`, () => {
     const shares = readers.map(reader => reader.partitions() ?? [])
     return shares.every(share => share.length > 0) && new Set(shares.flat()).size === count
