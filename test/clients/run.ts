@@ -18,6 +18,7 @@ import { franzGoClient } from './franz-go.ts'
 import { javaClient } from './java.ts'
 import { kafkaJsClient } from './kafkajs.ts'
 import { kcatClient } from './kcat.ts'
+import { krafkaClient } from './krafka.ts'
 import { platformaticClient } from './platformatic.ts'
 
 import { tableOf, writeTable, type Column } from './table.ts'
@@ -30,7 +31,8 @@ const clients: readonly KafkaClientUnderTest[] = [
   kafkaJsClient,
   platformaticClient(),
   javaClient(),
-  franzGoClient()
+  franzGoClient(),
+  krafkaClient()
 ]
 
 const { values: options } = parseArgs({
