@@ -17,6 +17,7 @@ import { checkNames, type Check, type ClientStage, type KafkaClientUnderTest } f
 import { franzGoClient } from './franz-go.ts'
 import { javaClient } from './java.ts'
 import { kafkaJsClient } from './kafkajs.ts'
+import { kafkaToolsClient } from './kafka-tools.ts'
 import { kcatClient } from './kcat.ts'
 import { krafkaClient } from './krafka.ts'
 import { platformaticClient } from './platformatic.ts'
@@ -31,6 +32,7 @@ const clients: readonly KafkaClientUnderTest[] = [
   kafkaJsClient,
   platformaticClient(),
   javaClient(),
+  kafkaToolsClient(),
   franzGoClient(),
   krafkaClient()
 ]
