@@ -53,6 +53,8 @@ export class ReadQueue {
   readonly #offsets: OffsetQueue
   readonly #coldWaits: ColdWaits
   readonly #watches: WatchTable
+  /** Partitions of which it was told once that they have batches that nobody can decode. */
+  readonly #toldUndecodable = new Set<number>()
   #task: ReadTask | null = null
 
   constructor(
@@ -235,9 +237,16 @@ export class ReadQueue {
     this.#logDamage(task)
   }
 
-  /** Once a read, however many ranges it met. */
-  #logDamage({ handle, damagedFirst: first, damagedLast: last }: ReadTask): void {
-    this.#replies.log('error', 'a damaged range was read', { handle, first, last })
+  /** Once a read, however many ranges it met. What any client can write is told once: it is no damage, and must not fill the log. */
+  #logDamage({ handle, damagedFirst: first, damagedLast: last, metDamagedBytes }: ReadTask): void {
+    if (metDamagedBytes) return this.#replies.log('error', 'a damaged range was read', { handle, first, last })
+    if (this.#toldUndecodable.has(handle)) return
+    this.#toldUndecodable.add(handle)
+    this.#replies.log('warn', 'records that cannot be decoded are passed over: a client sent them so', {
+      handle,
+      first,
+      last
+    })
   }
 
   /** Answers for the partitions of a topic that have a log here; the others are empty or another shard's. */

@@ -50,6 +50,8 @@ export class ReadTask {
   /** First and last offset of what is damaged, if any of that was met: it is passed over, or ended the read. −1: none. */
   damagedFirst = -1
   damagedLast = -1
+  /** It met bytes that are not as they were written; false: at most records that a client sent so that nobody can decode them. */
+  metDamagedBytes = false
 
   constructor(wanted: ReadWanted, log: PartitionLog, reader: LogReader, answer: AnswerWriter) {
     this.wanted = wanted
@@ -100,7 +102,10 @@ export class ReadTask {
     let left = budgetBytes
     while (left > 0) {
       const outcome = this.#reader.next(this.#offset)
-      if (outcome === readOutcomes.damaged) return this.#damaged()
+      if (outcome === readOutcomes.damaged) {
+        this.metDamagedBytes ||= this.#count === 0
+        return this.#damaged()
+      }
       if (outcome === readOutcomes.end) {
         // Nothing is left up to the end: a gap that compaction left there must not hold a poller (5.6).
         this.#offset = Math.max(this.#offset, this.#log.highWatermark)

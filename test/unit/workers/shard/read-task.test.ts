@@ -226,7 +226,7 @@ describe('a read whose records are gone', () => {
       end: 10,
       skipped: { requested: 3, earliest: 9, latest: 10 }
     })
-    assert.deepEqual([task.damagedFirst, task.damagedLast], [2, 8])
+    assert.deepEqual([task.damagedFirst, task.damagedLast, task.metDamagedBytes], [2, 8, false])
   })
 
   it('over ES01 is refused, with the range', () => {
