@@ -11,48 +11,14 @@ import { readFormats, type ReadFormat } from '../../../../src/model/requests.ts'
 import { clientBatchFault } from '../../../../src/wire/batch/client-batch.ts'
 import { STORED_BATCHES_AT } from '../../../../src/wire/batch/stored-batches.ts'
 import { BatchView } from '../../../../src/wire/batch/view.ts'
-import { clientBatch, encodeRecord, gzip, placed, splitBatches, zstd } from '../../../support/client-batches.ts'
-import { goldenBatch } from '../../../support/golden-batches.ts'
+import { placed, splitBatches } from '../../../support/client-batches.ts'
+import { hostileBatch } from '../../../support/hostile-batches.ts'
 import { partitionOf } from '../../../support/log-harness.ts'
-import { chosenSeed, diceOf, replayLine, type Dice } from '../../../support/log-random.ts'
+import { chosenSeed, diceOf, replayLine } from '../../../support/log-random.ts'
 import { ShardStage } from '../../../support/shard-stage.ts'
 
 const FILE = 'test/unit/workers/shard/hostile-batches.test.ts'
 const TOPIC = 1
-
-/** Records that are nearly right, or anything, perhaps compressed, or said to be. */
-function hostileBatch(dice: Dice): Buffer {
-  const count = 1 + dice.below(6)
-  const records = Array.from({ length: count }, (_, i) =>
-    encodeRecord(
-      {
-        key: dice.chance(0.3) ? null : `k${dice.below(5)}`,
-        value: dice.chance(0.2) ? null : dice.bytes(dice.below(60)),
-        headers: dice.chance(0.3) ? [['h', dice.chance(0.5) ? null : 'x']] : [],
-        timestampDelta: dice.chance(0.1) ? Number.MAX_SAFE_INTEGER : dice.below(1000)
-      },
-      dice.chance(0.1) ? dice.below(20) : i
-    )
-  )
-  const body = dice.chance(0.2) ? dice.bytes(7 * count + dice.below(100)) : Buffer.concat(records)
-  if (dice.chance(0.5)) for (let i = dice.below(4); i > 0; i--) body[dice.below(body.length)] = dice.below(256)
-  const times = {
-    baseTimestamp: dice.pick([-1, 0, 1_700_000_000_000, Number.MAX_SAFE_INTEGER, Number.MIN_SAFE_INTEGER]),
-    maxTimestamp: dice.pick([-1, 1_700_000_000_000, Number.MAX_SAFE_INTEGER])
-  }
-  const kind = dice.below(8)
-  if (kind === 0) return clientBatch({ body, count, ...times, ...gzip })
-  if (kind === 1) return clientBatch({ body, count, ...times, ...zstd })
-  if (kind === 2) return clientBatch({ body, count, ...times, codec: 1 + dice.below(4) })
-  if (kind === 3) {
-    const codec = dice.pick(['gzip', 'snappy', 'lz4', 'zstd'] as const)
-    const golden = Buffer.from(goldenBatch(codec).subarray(61, 3000))
-    for (let i = dice.below(3); i > 0; i--) golden[dice.below(golden.length)] = dice.below(256)
-    const attributes = goldenBatch(codec).readInt16BE(21)
-    return clientBatch({ body: golden, count: 1 + dice.below(60), ...times, attributes })
-  }
-  return clientBatch({ body, count, ...times })
-}
 
 describe('batches whose records are anything', () => {
   it('are stored as they came, and harm nobody who reads, looks up or compacts', t => {
