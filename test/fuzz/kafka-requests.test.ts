@@ -15,7 +15,7 @@ import { startBroker, waitFor, type TestBroker } from '../support/broker.ts'
 import { clientBatch } from '../support/client-batches.ts'
 import { isLong, seed } from '../support/crash-run.ts'
 import { HttpApi } from '../support/http-api.ts'
-import { connectKafka, type KafkaClient, type RawResponse } from '../support/kafka-client.ts'
+import { openKafka, type KafkaClient, type RawResponse } from '../support/kafka-client.ts'
 import { randomStruct } from '../support/kafka-messages.ts'
 import { diceOf, replayLine, type Dice } from '../support/log-random.ts'
 import { heldBytes } from '../support/metrics-held.ts'
@@ -126,9 +126,10 @@ async function playConnection(client: KafkaClient, dice: Dice): Promise<{ sent: 
   return { sent: count, answered }
 }
 
-async function playRound(t: Parameters<typeof connectKafka>[0], broker: TestBroker, roundSeed: number) {
+/** The broker ends each of its connections. */
+async function playRound(broker: TestBroker, roundSeed: number) {
   const dice = diceOf(roundSeed)
-  const clients = await Promise.all(Array.from({ length: 1 + dice.below(6) }, () => connectKafka(t, broker.kafka)))
+  const clients = await Promise.all(Array.from({ length: 1 + dice.below(6) }, () => openKafka(broker.kafka)))
   const ended = await Promise.all(clients.map((client, i) => playConnection(client, diceOf(roundSeed * 31 + i))))
   return ended.reduce((sum, { sent, answered }) => ({ sent: sum.sent + sent, answered: sum.answered + answered }), {
     sent: 0,
@@ -148,7 +149,7 @@ test(`${wanted} requests, many of them damaged, are answered or end their connec
   let answered = 0
   let before = 0
   for (let round = seed; sent < wanted; round++) {
-    const counts = await playRound(t, broker, round)
+    const counts = await playRound(broker, round)
     sent += counts.sent
     answered += counts.answered
     if (before === 0 && sent > wanted / 4) before = await usedBytes()

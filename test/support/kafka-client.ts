@@ -111,8 +111,14 @@ export function placeOf(address: string): { readonly host: string; readonly port
 
 /** Connects; closed with the test. */
 export async function connectKafka(t: TestContext, address: string): Promise<KafkaClient> {
+  const client = await openKafka(address)
+  atEnd(t, () => client.socket.destroy())
+  return client
+}
+
+/** Connects; its end is the caller's affair, and nothing keeps it until the test is over. */
+export async function openKafka(address: string): Promise<KafkaClient> {
   const socket = connect({ ...placeOf(address), noDelay: true })
-  atEnd(t, () => socket.destroy())
   await once(socket, 'connect')
   return new KafkaClient(socket)
 }
