@@ -1,9 +1,10 @@
 /** Tiered storage of a running broker, over HTTP: what is moved stays readable, byte for byte, and nothing is lost on the way. */
 import assert from 'node:assert/strict'
-import { readFileSync, readdirSync, renameSync, rmSync, writeFileSync, type Dirent } from 'node:fs'
+import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { startBroker, waitFor } from '../support/broker.ts'
+import { filesBelow, localLogs } from '../support/files-below.ts'
 import { HttpApi, onBothEngines, type ReadRecord } from '../support/http-api.ts'
 import { startProxy, startS3rver } from '../support/s3-servers.ts'
 import { temporaryDirectory } from '../support/temporary-directory.ts'
@@ -28,31 +29,6 @@ async function tieredOf(api: HttpApi, topic: string): Promise<number[]> {
 async function runRetention(api: HttpApi): Promise<void> {
   const answer = await api.post('/admin/run-retention', '')
   assert.equal(answer.status, 204, answer.text)
-}
-
-/** Files below a directory, by their path in it. One that is not there, or goes at this moment, has none. */
-function filesBelow(directory: string, prefix = ''): string[] {
-  let entries: Dirent[]
-  try {
-    entries = readdirSync(directory, { withFileTypes: true })
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return []
-    throw error
-  }
-  return entries
-    .flatMap(entry =>
-      entry.isDirectory()
-        ? filesBelow(join(directory, entry.name), `${prefix}${entry.name}/`)
-        : [`${prefix}${entry.name}`]
-    )
-    .sort()
-}
-
-/** Bytes of what the broker has here of topics, packs and copies. */
-function localLogs(dataDir: string): string[] {
-  return [...filesBelow(join(dataDir, 'topics')), ...filesBelow(join(dataDir, 'packs'))].filter(
-    name => name.endsWith('.log') || name.endsWith('.pack')
-  )
 }
 
 /** A broker with a topic whose old segments lie in cold storage, and what was written. */

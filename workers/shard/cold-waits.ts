@@ -8,8 +8,11 @@ import type { ColdSegment } from '../../src/wire/shard/cold.ts'
 import { counterIndex } from '../../src/wire/shard/counters.ts'
 import type { ReplyWriter } from './reply-writer.ts'
 
-/** Longest that a read waits: then the caller hears of it, and the next one finds the copy that came meanwhile. */
-export const COLD_WAIT_MS = 30_000
+/**
+ * Longest that a read waits: then the caller hears of it, and the next one finds the copy that came meanwhile. Clients of Kafka's
+ * protocol give up a request, and with it the connection, after 30 s: they are told before.
+ */
+export const COLD_WAIT_MS = 20_000
 /** Between two reports of which copies are in use. */
 const USED_EVERY_MS = 1000
 
