@@ -39,7 +39,7 @@ function carryOut([program, ...before]: readonly [string, ...string[]], name: Ch
     const args = [...before, name, JSON.stringify(stage)]
     execFile(program, args, { timeout: CHECK_TIMEOUT_MS }, (error, stdout, stderr) => {
       if (error === null) resolve()
-      else reject(new Error(`${stderr}${stdout}`.slice(-4_000) || error.message, { cause: error }))
+      else reject(new Error(`${stderr}${stdout}`.slice(-4_000) || error.message))
     })
   })
 }

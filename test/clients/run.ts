@@ -21,7 +21,7 @@ import { kafkaToolsClient } from './kafka-tools.ts'
 import { kcatClient } from './kcat.ts'
 import { krafkaClient } from './krafka.ts'
 import { platformaticClient } from './platformatic.ts'
-
+import { confluentClient, kafkaPythonClient } from './python.ts'
 import { tableOf, writeTable, type Column } from './table.ts'
 
 /** More than a program of another language has for one. */
@@ -33,6 +33,8 @@ const clients: readonly KafkaClientUnderTest[] = [
   platformaticClient(),
   javaClient(),
   kafkaToolsClient(),
+  confluentClient(),
+  kafkaPythonClient(),
   franzGoClient(),
   krafkaClient()
 ]
