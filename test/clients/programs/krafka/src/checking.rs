@@ -40,6 +40,18 @@ impl Write for Warned {
 }
 
 impl Stage {
+    pub fn of(json: &str) -> Self {
+        let told: serde_json::Value = serde_json::from_str(json).expect("the stage is JSON");
+        let text = |name: &str| told[name].as_str().unwrap_or_default().to_owned();
+        Self {
+            open: text("open"),
+            guarded: text("guarded"),
+            user: text("user"),
+            password: text("password"),
+            topic: text("topic"),
+        }
+    }
+
     pub async fn kafka(&self) -> krafka::Result<Kafka> {
         Kafka::builder(self.open.as_str()).connect().await
     }

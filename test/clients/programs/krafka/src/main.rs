@@ -23,15 +23,7 @@ const EXPECTED_WARNINGS: [&str; 4] =
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> std::process::ExitCode {
     let arguments: Vec<String> = std::env::args().collect();
-    let told: serde_json::Value = serde_json::from_str(&arguments[2]).expect("the stage is JSON");
-    let text = |name: &str| told[name].as_str().unwrap_or_default().to_owned();
-    let stage = Stage {
-        open: text("open"),
-        guarded: text("guarded"),
-        user: text("user"),
-        password: text("password"),
-        topic: text("topic"),
-    };
+    let stage = Stage::of(&arguments[2]);
     let warned = Warned::default();
     let writer = warned.clone();
     tracing_subscriber::fmt()
