@@ -7,11 +7,12 @@ import { apis } from '../../src/wire/kafka/apis/index.ts'
 import { kafkaErrors } from '../../src/wire/kafka/errors.ts'
 import { makeTestKey, revokeKey, startGuarded } from '../support/access.ts'
 import { authenticate, handshake, loginPlain } from '../support/kafka-login.ts'
-import { startBroker } from '../support/broker.ts'
+import { startBroker, waitFor } from '../support/broker.ts'
 import { makeCertificate, writeCertificate } from '../support/certificate.ts'
 import { clientBatch } from '../support/client-batches.ts'
 import { fetchPartitions, produceBatch } from '../support/kafka-calls.ts'
 import { connectKafka, type KafkaClient } from '../support/kafka-client.ts'
+import { ClientSession } from '../support/kafka-session.ts'
 import { temporaryDirectory } from '../support/temporary-directory.ts'
 
 const batch = clientBatch({ records: [{ key: 'k', value: 'v' }] })
@@ -157,6 +158,23 @@ test('a key that is revoked can do nothing more on connections that it has', asy
   await client.closed()
   const again = await connectKafka(t, broker.kafka)
   assert.equal(await loginPlain(again, key.id, key.secret), kafkaErrors.SASL_AUTHENTICATION_FAILED.code)
+})
+
+test('a fetch that waits in a session ends with its key, and leaves nothing', async t => {
+  const { broker, admin } = await startGuarded(t)
+  await admin.api.createTopic('t', 2)
+  const key = await makeTestKey(admin.api, 'read:t')
+  const client = await connectKafka(t, broker.kafka)
+  assert.equal(await loginPlain(client, key.id, key.secret), 0)
+  const session = new ClientSession(client, 't')
+  await session.fetch({ offsets: { 0: 0, 1: 0 } })
+  session.send({ maxWaitMs: 60_000 })
+  const has = async (line: string) => (await admin.api.get('/metrics')).text.includes(`\n${line}\n`)
+  await waitFor('it to wait', () => has('millrace_watches 2'))
+  await revokeKey(admin.api, key.id)
+  await client.closed()
+  await waitFor('it to be gone', () => has('millrace_watches 0'))
+  await waitFor('its memory to be free', () => has('millrace_memory_budget_used_bytes{budget="replies"} 0'))
 })
 
 test('over TLS clients of Kafka use the certificate of the other protocols, and plain ones are turned away', async t => {

@@ -87,7 +87,7 @@ export class FetchCall implements PartitionReader, SessionCall {
   /** It waits no more: whatever there is is the answer. */
   hurry(): void {
     this.#isOver = true
-    if (this.#isReading) return
+    if (this.#isReading || this.#isDone) return
     // Who waits for anything at all would have heard of it: then what is known is the answer.
     if (this.#session.ready.size > 0 || this.#hasDropped()) this.#readAll()
     else this.#answer()
