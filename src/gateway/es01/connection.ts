@@ -30,6 +30,7 @@ import { countError, type CloseReason, type GzipCounts } from './probe.ts'
 import { ReceiveBuffer } from '../shared/receive-buffer.ts'
 import { ReplyShare } from '../shared/reply-share.ts'
 import { isOwnStall, type Stall } from './stall.ts'
+import { SocketReading } from '../shared/socket-reading.ts'
 import { takeSocket, writeTogether, type ByteTaker } from '../shared/take-socket.ts'
 
 type State = 'hello' | 'open' | 'closing' | 'lingering' | 'closed'
@@ -40,17 +41,14 @@ export class Es01Connection implements AnswerSink, ByteTaker, HostedConnection {
   readonly pool: BufferPool
   readonly remoteAddress: string
   readonly isDirect: boolean
-  memoryWaitSinceMs = Infinity
   /** Who the hello said it is. */
   who: Principal = anonymous
   readonly #host: ConnectionHost
   readonly #socket: Socket
   readonly #receive: ReceiveBuffer
+  readonly #reading: SocketReading
   #state: State = 'hello'
   #stall: Stall = 'none'
-  #isPaused = false
-  /** And is that because something of the broker's is full? Inflating alone is no lack of anything. */
-  #isLacking = false
   #inputEnded = false
   #inFlight = 0
   /** A produce is held by the broker: what comes behind it must not overtake it. */
@@ -75,6 +73,7 @@ export class Es01Connection implements AnswerSink, ByteTaker, HostedConnection {
     this.pool = host.pool
     this.#sinceMs = host.clock.monotonicMs()
     this.#receive = new ReceiveBuffer(host.receive, memory)
+    this.#reading = new SocketReading(host.probe)
     this.#memory = memory
     this.#wake = () => {
       this.#isWaiting = false
@@ -93,9 +92,13 @@ export class Es01Connection implements AnswerSink, ByteTaker, HostedConnection {
     this.#socket.on('close', () => this.#onClose())
   }
 
+  get memoryWaitSinceMs(): number {
+    return this.#reading.memoryWaitSinceMs
+  }
+
   nextTail(): Uint8Array {
     // Asked for the first time while the socket is still being made.
-    return this.#receive.nextTail(this.#isPaused)
+    return this.#receive.nextTail(this.#reading.isPaused)
   }
 
   landed(bytes: number): void {
@@ -139,7 +142,7 @@ export class Es01Connection implements AnswerSink, ByteTaker, HostedConnection {
   }
 
   resume(): void {
-    if (this.#isPaused && this.#isTaking()) this.#guard(() => this.#process())
+    if (this.#reading.isPaused && this.#isTaking()) this.#guard(() => this.#process())
   }
 
   beginClose(): void {
@@ -169,7 +172,7 @@ export class Es01Connection implements AnswerSink, ByteTaker, HostedConnection {
     const writeMs = isHurried ? Math.min(timeouts.writeMs, timeouts.stalledMs) : timeouts.writeMs
     if (writingSinceMs >= 0 && nowMs - writingSinceMs > writeMs) return this.drop('slowReader')
     if (this.#state === 'lingering' && elapsedMs > timeouts.lingerMs) return this.abandon()
-    if (this.#isPaused || !this.#isTaking()) return
+    if (this.#reading.isPaused || !this.#isTaking()) return
     if (this.#state === 'hello') {
       if (elapsedMs > timeouts.helloMs) this.drop('helloTimeout')
     } else if (this.#hasPrefix) {
@@ -329,9 +332,9 @@ export class Es01Connection implements AnswerSink, ByteTaker, HostedConnection {
 
   /** Reads on if there is nothing to wait for and memory for it; else pauses and asks to be woken. */
   #steerReading(): void {
-    if (this.#stall === 'none' && !this.#receive.tryRoom(this.#isPaused)) this.#stall = 'noMemory'
-    this.memoryWaitSinceMs =
-      this.#stall === 'noMemory' ? Math.min(this.memoryWaitSinceMs, this.#host.clock.monotonicMs()) : Infinity
+    if (this.#stall === 'none' && !this.#receive.tryRoom(this.#reading.isPaused)) this.#stall = 'noMemory'
+    if (this.#stall === 'noMemory') this.#reading.noteShort(this.#host.clock.monotonicMs())
+    else this.#reading.noteEnough()
     if (this.#stall === 'none') return this.#unpause()
     this.#pause()
     if (this.#isWaiting || isOwnStall(this.#stall)) return
@@ -341,22 +344,13 @@ export class Es01Connection implements AnswerSink, ByteTaker, HostedConnection {
     else this.#host.receive.budget.whenReleased(this.#wake)
   }
 
+  /** Inflating alone is no lack of anything. */
   #pause(): void {
-    if (!this.#isLacking && this.#isTaking() && this.#stall !== 'inflating') {
-      this.#isLacking = true
-      this.#host.probe.pauses++
-    }
-    if (this.#isPaused) return
-    this.#isPaused = true
-    this.#socket.pause()
+    this.#reading.pause(this.#socket, this.#isTaking() && this.#stall !== 'inflating')
   }
 
   #unpause(): void {
-    if (!this.#isPaused) return
-    this.#isPaused = false
-    this.#isLacking = false
-    this.#sinceMs = this.#host.clock.monotonicMs()
-    this.#socket.resume()
+    if (this.#reading.unpause(this.#socket)) this.#sinceMs = this.#host.clock.monotonicMs()
   }
 
   #afterWrite(): void {
@@ -371,8 +365,7 @@ export class Es01Connection implements AnswerSink, ByteTaker, HostedConnection {
     this.#state = 'lingering'
     this.#sinceMs = this.#host.clock.monotonicMs()
     this.#socket.end()
-    this.#isPaused = false
-    this.#socket.resume()
+    this.#reading.resume(this.#socket)
   }
 
   #onEnd(): void {
@@ -382,7 +375,7 @@ export class Es01Connection implements AnswerSink, ByteTaker, HostedConnection {
 
   #onClose(): void {
     this.#state = 'closed'
-    this.memoryWaitSinceMs = Infinity
+    this.#reading.noteEnough()
     this.outbox.drop()
     this.#inflater?.drop()
     this.#receive.discard()

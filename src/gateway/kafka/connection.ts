@@ -20,6 +20,7 @@ import { FrameProgress } from '../shared/frame-progress.ts'
 import { Outbox } from '../shared/outbox.ts'
 import { ReceiveBuffer, type ReceiveBudget } from '../shared/receive-buffer.ts'
 import { ReplyShare } from '../shared/reply-share.ts'
+import { SocketReading } from '../shared/socket-reading.ts'
 import { takeSocket, writeTogether, type ByteTaker } from '../shared/take-socket.ts'
 import type { ConnectionHost, HostedConnection } from './connection-host.ts'
 import { errorName } from './error-names.ts'
@@ -43,10 +44,10 @@ export class KafkaConnection implements ExchangeOwner, ByteTaker, HostedConnecti
   readonly advertised: BrokerPlace
   readonly sasl: SaslSession
   requestCount = 0
-  memoryWaitSinceMs = Infinity
   readonly #host: ConnectionHost
   readonly #socket: Socket
   readonly #receive: ReceiveBuffer
+  readonly #reading: SocketReading
   readonly #outbox: Outbox
   readonly #openedMs: number
   /** In the order in which they were taken. */
@@ -54,9 +55,6 @@ export class KafkaConnection implements ExchangeOwner, ByteTaker, HostedConnecti
   readonly #progress = new FrameProgress()
   #state: State = 'open'
   #stall: Stall = 'none'
-  #isPaused = false
-  /** And is that because something of the broker's is full? */
-  #isLacking = false
   #inputEnded = false
   #holdCount = 0
   #muteTimer: NodeJS.Timeout | null = null
@@ -84,6 +82,7 @@ export class KafkaConnection implements ExchangeOwner, ByteTaker, HostedConnecti
     this.#openedMs = host.clock.monotonicMs()
     this.#sinceMs = this.#openedMs
     this.#receive = new ReceiveBuffer(host.receive, memory)
+    this.#reading = new SocketReading(host.probe)
     const { socket } = takeSocket(accepted, this)
     this.#socket = socket
     const write = (buffers: readonly Buffer[], written: () => void) => writeTogether(socket, buffers, written)
@@ -96,8 +95,12 @@ export class KafkaConnection implements ExchangeOwner, ByteTaker, HostedConnecti
     socket.on('close', () => this.#onClose())
   }
 
+  get memoryWaitSinceMs(): number {
+    return this.#reading.memoryWaitSinceMs
+  }
+
   nextTail(): Uint8Array {
-    return this.#receive.nextTail(this.#isPaused)
+    return this.#receive.nextTail(this.#reading.isPaused)
   }
 
   landed(bytes: number): void {
@@ -184,7 +187,7 @@ export class KafkaConnection implements ExchangeOwner, ByteTaker, HostedConnecti
   }
 
   resume(): void {
-    if (this.#isPaused && this.#state === 'open') this.#guard(() => this.#process())
+    if (this.#reading.isPaused && this.#state === 'open') this.#guard(() => this.#process())
   }
 
   refuse(reason: CloseReason, problem: string): void {
@@ -223,7 +226,7 @@ export class KafkaConnection implements ExchangeOwner, ByteTaker, HostedConnecti
     if (this.#state === 'lingering' && elapsedMs > timeouts.lingerMs) return this.abandon()
     if (this.#state !== 'open') return
     if (this.sasl.who === null && nowMs - this.#openedMs > timeouts.authenticationMs) return this.drop('authTimeout')
-    if (this.#isPaused) return
+    if (this.#reading.isPaused) return
     if (this.#hasSize) {
       if (elapsedMs > timeouts.bodyMs) this.drop('bodyTimeout')
       else if (this.#receive.ownBytes === 0 || !isShort.requests) this.#progress.forget()
@@ -303,9 +306,9 @@ export class KafkaConnection implements ExchangeOwner, ByteTaker, HostedConnecti
 
   /** Reads on if there is nothing to wait for and memory for it; else pauses and, for memory, asks to be woken. */
   #steerReading(): void {
-    if (this.#stall === 'none' && !this.#receive.tryRoom(this.#isPaused)) this.#stall = 'noMemory'
-    this.memoryWaitSinceMs =
-      this.#stall === 'noMemory' ? Math.min(this.memoryWaitSinceMs, this.#host.clock.monotonicMs()) : Infinity
+    if (this.#stall === 'none' && !this.#receive.tryRoom(this.#reading.isPaused)) this.#stall = 'noMemory'
+    if (this.#stall === 'noMemory') this.#reading.noteShort(this.#host.clock.monotonicMs())
+    else this.#reading.noteEnough()
     if (this.#stall === 'none') return this.#unpause()
     this.#pause()
     if (this.#isWaiting || this.#stall !== 'noMemory') return
@@ -317,21 +320,11 @@ export class KafkaConnection implements ExchangeOwner, ByteTaker, HostedConnecti
   }
 
   #pause(): void {
-    if (!this.#isLacking && this.#state === 'open') {
-      this.#isLacking = true
-      this.#host.probe.pauses++
-    }
-    if (this.#isPaused) return
-    this.#isPaused = true
-    this.#socket.pause()
+    this.#reading.pause(this.#socket, this.#state === 'open')
   }
 
   #unpause(): void {
-    if (!this.#isPaused) return
-    this.#isPaused = false
-    this.#isLacking = false
-    this.#sinceMs = this.#host.clock.monotonicMs()
-    this.#socket.resume()
+    if (this.#reading.unpause(this.#socket)) this.#sinceMs = this.#host.clock.monotonicMs()
   }
 
   #afterWrite(): void {
@@ -346,8 +339,7 @@ export class KafkaConnection implements ExchangeOwner, ByteTaker, HostedConnecti
     this.#state = 'lingering'
     this.#sinceMs = this.#host.clock.monotonicMs()
     this.#socket.end()
-    this.#isPaused = false
-    this.#socket.resume()
+    this.#reading.resume(this.#socket)
   }
 
   #endMute(): void {
@@ -362,7 +354,7 @@ export class KafkaConnection implements ExchangeOwner, ByteTaker, HostedConnecti
 
   #onClose(): void {
     this.#state = 'closed'
-    this.memoryWaitSinceMs = Infinity
+    this.#reading.noteEnough()
     this.#endMute()
     this.#outbox.drop()
     // What was answered out of turn gives its memory back now; what is in progress does when it is answered.
