@@ -65,6 +65,12 @@ export class GroupOwnership {
     return this.whileBusy(name, adding)
   }
 
+  /** Uses the group of that name, and makes none. @param use undefined: there is none. @fails GROUP_OWNED; what `use` throws */
+  async useKnown<T>(who: Principal, name: string, use: (group: Group | undefined) => T): Promise<T> {
+    for (let change = this.changeOf(name); change !== undefined; change = this.changeOf(name)) await change
+    return use(this.ownGroup(who, name))
+  }
+
   /** Resolves when the change of that name that is under way has ended, however; undefined: there is none. Then ask again. */
   changeOf(name: string): Promise<unknown> | undefined {
     // However it ended: whoever began it hears of it.

@@ -14,6 +14,7 @@ import { checkGroupName, checkMemberId } from '../control/topic-rules.ts'
 import { authorise } from '../model/access.ts'
 import { BrokerError } from '../model/errors.ts'
 import type {
+  CommittingMember,
   GroupDescription,
   GroupOffset,
   GroupUseCases,
@@ -72,14 +73,23 @@ export class Groups implements GroupUseCases {
     }
   }
 
-  async commit(who: Principal, name: string, place: TopicPartition, offset: GroupOffset): Promise<void> {
+  async commit(
+    who: Principal,
+    name: string,
+    place: TopicPartition,
+    offset: GroupOffset,
+    member: CommittingMember | null = null
+  ): Promise<void> {
+    const { ownership, table } = this.#parts
     const topic = this.#readableTopic(who, place.topic)
     checkPartition(topic, place.partition)
     checkGroupName(name)
-    await this.#parts.ownership.claim(who, name, 1, group => {
+    const note = (group: Group): void => {
       this.#refuseGone(topic)
-      this.#parts.table.commit(group, topic.id, place.partition, offset)
-    })
+      table.commit(group, topic.id, place.partition, offset)
+    }
+    if (member === null) return ownership.claim(who, name, 1, note)
+    return ownership.useKnown(who, name, group => note(this.#groupOfMember(who, name, group, member)))
   }
 
   offsets(who: Principal, name: string): OffsetsByTopic {
@@ -278,6 +288,14 @@ export class Groups implements GroupUseCases {
       if (topic !== undefined && who.mayRead(topic.name)) readable.push([topic.name, offsets])
     }
     return readable.sort(([a], [b]) => (a < b ? -1 : 1))
+  }
+
+  /** @throws BrokerError MEMBER_NOT_FOUND, MEMBER_OWNED, GENERATION_STALE */
+  #groupOfMember(who: Principal, name: string, group: Group | undefined, member: CommittingMember): Group {
+    const { memberId } = member
+    if (group === undefined) throw new BrokerError('MEMBER_NOT_FOUND', { group: name, member: echo(memberId) })
+    this.#parts.coordinator.checkCurrent(group, who, member)
+    return group
   }
 
   /** For what members do: that takes read on every topic that one of them subscribes to. @throws GROUP_OWNED, FORBIDDEN */

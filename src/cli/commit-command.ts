@@ -1,15 +1,17 @@
 /** `millrace commit` and `millrace reset-offsets`: what groups have committed, over the HTTP API. */
 import type { Command } from 'commander'
-import { commitOffset, resetOffsets } from '../client/http/group-calls.ts'
+import { commitOffset, resetOffsets, type CommitFields } from '../client/http/group-calls.ts'
 import {
   addClientOptions,
   addExamples,
   openClient,
   optionsOf,
   requiredText,
+  textOf,
   u32,
   u64,
-  wholeOf
+  wholeOf,
+  type OptionTexts
 } from './common-options.ts'
 import { plannedResets } from './group-reset.ts'
 import { print, type CliIo } from './io.ts'
@@ -28,9 +30,12 @@ function addCommit(program: Command, io: CliIo): void {
     .option('--topic <topic>', 'the topic (required)')
     .option('--partition <number>', 'the partition, from 0 (required)')
     .option('--offset <number>', 'the next offset to read (required)')
+    .option('--member-id <id>', 'commit as this member: refused if it is none any more; with --generation')
+    .option('--generation <number>', 'of its assignment: refused if the group was assigned anew since')
     .addHelpText('after', '\nThe answer has no body: --json prints nothing.')
   addExamples(addClientOptions(command), [
-    'millrace commit --group analytics --topic orders --partition 0 --offset 143'
+    'millrace commit --group analytics --topic orders --partition 0 --offset 143',
+    'millrace commit --group analytics --topic orders --partition 0 --offset 143 --member-id m_0 --generation 3'
   ])
   command.action(async (_, command: Command) => {
     const options = optionsOf(command)
@@ -39,9 +44,17 @@ function addCommit(program: Command, io: CliIo): void {
     const topic = requiredText(options, 'topic', '--topic')
     const partition = Number(wholeOf(requiredText(options, 'partition', '--partition'), '--partition', u32))
     const offset = wholeOf(requiredText(options, 'offset', '--offset'), '--offset', u64) ?? 0
-    await commitOffset(client, group, { topic, partition, offset })
+    await commitOffset(client, group, { topic, partition, offset, ...memberOf(options) })
     if (options['json'] !== true) await print(io.stdout, 'committed\n')
   })
+}
+
+/** Who commits, if that is said. @throws what requiredText throws if half of it is. */
+function memberOf(options: OptionTexts): Pick<CommitFields, 'member_id' | 'generation'> {
+  if (textOf(options['memberId']) === null && textOf(options['generation']) === null) return {}
+  const memberId = requiredText(options, 'memberId', '--member-id')
+  const generation = wholeOf(requiredText(options, 'generation', '--generation'), '--generation', u64) ?? 0
+  return { member_id: memberId, generation }
 }
 
 function addResetOffsets(program: Command, io: CliIo): void {

@@ -61,5 +61,12 @@ export const groupErrors = {
     'bad request',
     "the metadata beside an offset of group '{group}' would make {bytes} bytes, more than the {limit} that {whose}; the offset is not noted",
     { kafka: 12 }
+  ),
+  GENERATION_STALE: spec(
+    411,
+    409,
+    'bad request',
+    "member '{member}' commits as of generation {generation}, and group '{group}' has {current}: ask for the assignment, and commit what is still assigned",
+    { kafka: 22 }
   )
 } as const satisfies Record<string, ErrorSpec>

@@ -48,6 +48,13 @@ export interface JoinRequest {
   readonly memberId: string | null
 }
 
+/** Who commits: a member, as of the generation that its assignment is from. */
+export interface CommittingMember {
+  readonly memberId: string
+  /** A u64. */
+  readonly generation: GroupOffset
+}
+
 export interface JoinAnswer {
   readonly memberId: string
   readonly generation: number
@@ -106,10 +113,18 @@ export interface MemberStream {
 export interface GroupUseCases {
   /**
    * Notes the next offset to read. Visible when it resolves, on disk within a second; a new group is on disk at once.
-   * @fails FORBIDDEN, TOPIC_NOT_FOUND, PARTITION_RANGE, NAME_INVALID, GROUP_OWNED, GROUPS_TOO_MANY,
-   *   GROUP_OFFSETS_TOO_MANY, in this order; DISK_FULL of a new group
+   * @param member null: whoever may use the group. One that is none any more, or does not know of the last assignment,
+   *   is refused: its partitions may have another reader. Then no group is made.
+   * @fails FORBIDDEN, TOPIC_NOT_FOUND, PARTITION_RANGE, NAME_INVALID, GROUP_OWNED; MEMBER_NOT_FOUND, MEMBER_OWNED,
+   *   GENERATION_STALE of a member; GROUPS_TOO_MANY, GROUP_OFFSETS_TOO_MANY, in this order; DISK_FULL of a new group
    */
-  commit(who: Principal, group: string, place: TopicPartition, offset: GroupOffset): Promise<void>
+  commit(
+    who: Principal,
+    group: string,
+    place: TopicPartition,
+    offset: GroupOffset,
+    member?: CommittingMember | null
+  ): Promise<void>
   /** What is committed on topics that the caller may read; nothing of an unknown group. @throws GROUP_OWNED */
   offsets(who: Principal, group: string): OffsetsByTopic
   /**

@@ -27,6 +27,9 @@ test('consumer groups on the command line', async t => {
     await prints('group list', '(no groups)')
     await prints('commit --group g --topic orders --partition 1 --offset 18446744073709551615', 'committed')
     await prints('commit --group g --topic orders --partition 0 --offset 1 --json')
+    const commitAs = 'commit --group g --topic orders --partition 0 --offset 1 --member-id m'
+    await fails(commitAs, 2, /--generation is missing/)
+    await fails(`${commitAs} --generation 1`, 1, /group 'g' has no member 'm'/)
     await fails('commit --group g --topic orders --partition 0', 2, /--offset is missing/)
     await fails('commit --group g --topic orders --partition 0 --offset -1', 2, /--offset '-1' is not a whole number/)
     await fails(

@@ -72,6 +72,45 @@ onBothEngines('a commit is answered 204, shows at once, and may be any u64, digi
   })
 })
 
+onBothEngines(
+  'a commit of a member is taken as of the last assignment alone, and else refused with nothing noted',
+  async (_, api) => {
+    await api.createTopic('orders', 2)
+    const commitAs = (member_id: unknown, generation: unknown, offset = 5, group = 'g'): Promise<HttpAnswer> =>
+      api.post(`/groups/${group}/commit`, { topic: 'orders', partition: 0, offset, member_id, generation })
+    assertRefused(await commitAs('a', 1), 404, 'MEMBER_NOT_FOUND')
+    assert.equal((await api.get('/groups/g')).status, 404, 'no group is made')
+    const a = await join(api, 'g', ['orders'], 'a')
+    assert.equal((await commitAs('a', a.generation)).status, 204)
+    for (const generation of [0, 2, 2n ** 64n - 1n])
+      assertRefused(
+        await api.post(
+          '/groups/g/commit',
+          `{"topic":"orders","partition":0,"offset":9,"member_id":"a","generation":${generation}}`
+        ),
+        409,
+        'GENERATION_STALE',
+        [`generation ${generation}`, 'has 1']
+      )
+    const b = await join(api, 'g', ['orders'], 'b')
+    assertRefused(await commitAs('a', a.generation, 9), 409, 'GENERATION_STALE')
+    assert.equal((await commitAs('a', b.generation, 6)).status, 204)
+    await api.post('/groups/g/leave', { member_id: 'a' })
+    assertRefused(await commitAs('a', b.generation, 9), 404, 'MEMBER_NOT_FOUND')
+    assert.equal(await offsetsOf(api, 'g'), '{"offsets":{"orders":{"0":6}}}')
+    for (const [member, generation] of [
+      ['a', null],
+      [null, 1],
+      [5, 1],
+      ['a', -1],
+      ['a', '1']
+    ])
+      assertRefused(await commitAs(member, generation), 400, 'FIELD_INVALID')
+    assert.equal((await commitAs(null, null, 7)).status, 204, 'who names no member may commit')
+    assertRefused(await commitAs('a', 1, 1, 'b!d'), 400, 'NAME_INVALID')
+  }
+)
+
 onBothEngines('a group reads from where it committed, and reading commits nothing', async (_, api) => {
   await api.createTopic('orders', 2)
   await api.produce(

@@ -32,6 +32,8 @@ export interface MemberOptions {
 
 /** What is a member's, and where the group goes on with it. */
 export interface Assigned {
+  /** Of the group when it was assigned so. */
+  readonly generation: Whole
   readonly places: readonly TopicPartition[]
   /** @returns the next offset to read; null: the group has committed nothing of it. */
   readonly committed: (place: TopicPartition) => number | null
@@ -82,9 +84,22 @@ export class GroupMember {
     })
   }
 
-  commit(place: TopicPartition, offset: number): Promise<void> {
-    const { topic, partition } = place
-    return translated(() => commitOffset(this.#http, this.#group, { topic, partition, offset }))
+  /**
+   * @param generation of the assignment that the place is of.
+   * @returns false: nothing is committed, as the group was assigned anew since, or this is no member any more: beat() says.
+   */
+  commit({ topic, partition }: TopicPartition, offset: number, generation: Whole): Promise<boolean> {
+    const memberId = this.#memberId
+    if (memberId === null) return Promise.resolve(false)
+    return translated(async () => {
+      try {
+        await commitOffset(this.#http, this.#group, { topic, partition, offset, member_id: memberId, generation })
+        return true
+      } catch (error) {
+        if (error instanceof HttpClientError && isOutdated(error)) return false
+        throw error
+      }
+    })
   }
 
   /** Gives its partitions to the others. */
@@ -98,6 +113,7 @@ export class GroupMember {
     const { offsets } = (await groupOffsets(this.#http, this.#group)).body
     this.#generation = generation
     return {
+      generation,
       places: assignment,
       committed: ({ topic, partition }) => {
         const offset = offsets[topic]?.[String(partition)]
@@ -105,6 +121,10 @@ export class GroupMember {
       }
     }
   }
+}
+
+function isOutdated({ code }: HttpClientError): boolean {
+  return code === 'GENERATION_STALE' || code === 'MEMBER_NOT_FOUND'
 }
 
 const kinds: Readonly<Record<HttpClientError['kind'], ClientErrorKind>> = {

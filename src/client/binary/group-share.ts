@@ -4,11 +4,12 @@
  *
  * Invariants
  * - Commits go one after the other, and only upwards: from where the group was when the partition was assigned.
- * - Nothing is committed unless the broker has said within a heartbeat's interval that this is still a member; at the end
- *   it is asked once more. So a member whose event loop was blocked does not set the group back behind the others.
+ * - A commit says as of which assignment: the broker refuses it once the group was assigned anew, so a member whose event
+ *   loop was blocked does not set the group back behind the others. What is still this member's then is committed anew.
  * - After the broker gave the member up, all its partitions begin anew where the group has committed: others may have read on.
  */
 import { clientErrorOf, type ClientError } from './client-error.ts'
+import type { Whole } from '../http/http-client.ts'
 import type { Assigned, GroupMember } from './group-member.ts'
 import type { Reading } from './options.ts'
 import type { PartitionReader } from './partition-reader.ts'
@@ -52,8 +53,8 @@ export class GroupShare {
   /** Joins and beats, one after the other: an answer from before a join is no news after it. */
   readonly #asking = new Turns()
   readonly #committing = new Turns()
-  /** When the broker was last asked whether this is a member, and said so; on the clock of performance.now(). */
-  #confirmedMs = -Infinity
+  /** Of the assignment that the readers are of. */
+  #generation: Whole = 0
   #isEnded = false
   readonly #bell = new Bell()
 
@@ -92,22 +93,21 @@ export class GroupShare {
   }
 
   async #join(): Promise<void> {
-    const askedMs = performance.now()
     const assigned = await this.#member.join()
-    this.#confirmedMs = askedMs
     if (this.#isEnded) await this.#member.leave()
-    else this.#owner.onAssigned(assigned)
+    else this.#assign(assigned)
+  }
+
+  #assign(assigned: Assigned): void {
+    this.#generation = assigned.generation
+    this.#owner.onAssigned(assigned)
   }
 
   /** Asks whether this is still a member; joins again if not. */
   async #confirm(): Promise<void> {
-    const askedMs = performance.now()
     const beat = await this.#member.beat()
-    if (beat.kind === 'moved') this.#owner.onAssigned(beat.assigned)
-    if (beat.kind !== 'lost') {
-      this.#confirmedMs = askedMs
-      return
-    }
+    if (beat.kind === 'moved') this.#assign(beat.assigned)
+    if (beat.kind !== 'lost') return
     this.#owner.onLost()
     if (!this.#isEnded) await this.#join()
   }
@@ -127,17 +127,21 @@ export class GroupShare {
   }
 
   async #commit(): Promise<void> {
-    const isConfirmed = performance.now() - this.#confirmedMs <= this.#reading.heartbeatIntervalMs
-    if (this.#isEnded || !isConfirmed) await this.#asking.take(() => this.#confirm())
+    while (!(await this.#commitFinished())) await this.#asking.take(() => this.#confirm())
+  }
+
+  /** @returns false: the group was assigned anew, and this member must hear how. */
+  async #commitFinished(): Promise<boolean> {
     for (const reader of this.#owner.readers()) {
       const { finishedOffset, from } = reader
       const committed = this.#committed.get(reader) ?? (typeof from === 'number' ? from : -1)
       if (finishedOffset === null || finishedOffset <= committed) continue
       // While the one before it was committed, this one may have gone to another member.
       if (!this.#owner.readers().includes(reader)) continue
-      await this.#member.commit(reader, finishedOffset)
+      if (!(await this.#member.commit(reader, finishedOffset, this.#generation))) return false
       this.#committed.set(reader, finishedOffset)
     }
+    return true
   }
 
   /** Until it succeeds, or cannot, or the end. */

@@ -45,6 +45,9 @@ export interface CommitFields {
   readonly topic: string
   readonly partition: number
   readonly offset: Whole
+  /** Both or none: then the commit is refused if that is no member, or the group was assigned anew since that generation. */
+  readonly member_id?: string
+  readonly generation?: Whole
 }
 
 /** The beginning, the end, or the first record at or after a time in Unix ms. */

@@ -3,7 +3,7 @@
  * calls nobody but whoever wants to hear of new assignments. Who owns a group, and who may read what, is asked before.
  */
 import { BrokerError } from '../../model/errors.ts'
-import type { GroupKind, HeartbeatStatus } from '../../model/groups.ts'
+import type { CommittingMember, GroupKind, HeartbeatStatus } from '../../model/groups.ts'
 import { limits } from '../../model/limits.ts'
 import { echo } from '../echo.ts'
 import type { Group } from './group-table.ts'
@@ -132,6 +132,17 @@ export class Coordinator {
       throw new BrokerError('MEMBER_NOT_FOUND', { group: group.name, member: echo(memberId) })
     }
     return { member, generation: membership.generation }
+  }
+
+  /**
+   * Whether somebody is a member, and knows of the last assignment.
+   * @throws BrokerError MEMBER_NOT_FOUND, MEMBER_OWNED, GENERATION_STALE
+   */
+  checkCurrent(group: Group, actor: Actor, { memberId, generation }: CommittingMember): void {
+    const { generation: current } = this.memberOf(group, actor, memberId)
+    if (BigInt(generation) === BigInt(current)) return
+    const member = echo(memberId)
+    throw new BrokerError('GENERATION_STALE', { group: group.name, member, generation: String(generation), current })
   }
 
   /**

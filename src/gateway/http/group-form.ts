@@ -1,18 +1,33 @@
 /** The bodies of group requests: JSON types checked here, meaning by the broker. Pure; main thread. */
-import type { GroupOffset, JoinRequest, ResetRequest, ResetTarget, TopicPartition } from '../../model/groups.ts'
+import type {
+  CommittingMember,
+  GroupOffset,
+  JoinRequest,
+  ResetRequest,
+  ResetTarget,
+  TopicPartition
+} from '../../model/groups.ts'
 import type { ExactJson } from '../../wire/json/exact-json.ts'
 import { fault, fieldsOf, I64_MIN, narrow, requireText, requireWhole, U32_MAX, U64_MAX } from './form.ts'
 
 export interface CommitForm {
   readonly place: TopicPartition
   readonly offset: GroupOffset
+  /** null: it does not say which member commits. */
+  readonly member: CommittingMember | null
 }
 
 /** The body of `POST /groups/:group/commit`. @throws BrokerError FIELD_INVALID */
 export function readCommit(body: ExactJson): CommitForm {
   const fields = fieldsOf(body, 'body')
   const place = { topic: requireText(fields, 'topic'), partition: Number(requireWhole(fields, 'partition', U32_MAX)) }
-  return { place, offset: narrow(requireWhole(fields, 'offset', U64_MAX)) }
+  return { place, offset: narrow(requireWhole(fields, 'offset', U64_MAX)), member: memberOf(fields) }
+}
+
+/** Both or neither: half of it would be checked by half. */
+function memberOf(fields: Readonly<Record<string, ExactJson>>): CommittingMember | null {
+  if ((fields['member_id'] ?? null) === null && (fields['generation'] ?? null) === null) return null
+  return readHeartbeat(fields)
 }
 
 /** The body of `POST /groups/:group/join`. @throws BrokerError FIELD_INVALID */

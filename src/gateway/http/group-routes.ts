@@ -23,8 +23,8 @@ const WRITTEN_AT_ONCE = 500
 export function commitOffset(exchange: Exchange): BodySink | null {
   const { groups } = exchange.services.broker
   return withJsonBody(exchange, value => {
-    const { place, offset } = readCommit(value)
-    exchange.answerEmpty(groups.commit(exchange.who, exchange.name, place, offset))
+    const { place, offset, member } = readCommit(value)
+    exchange.answerEmpty(groups.commit(exchange.who, exchange.name, place, offset, member))
   })
 }
 

@@ -27,11 +27,25 @@ export const groupDocs = {
     id: 'commitOffset',
     tag: 'groups',
     about: 'Record the next offset to read.',
-    details: 'It shows at once and is on disk within a second. A group comes to be with its first commit or join.',
+    details:
+      'It shows at once and is on disk within a second. A group comes to be with its first commit or join. ' +
+      'With `member_id` and `generation`, as of the answer with the assignment, it is taken only from a member that knows of the last assignment.',
     path: groupPath,
-    body: jsonBody(fields({ topic: noun('TopicName'), partition: u32(), offset: u64('The next to read.') })),
+    body: jsonBody(
+      fields(
+        { topic: noun('TopicName'), partition: u32(), offset: u64('The next to read.') },
+        { member_id: orNull(memberId), generation: orNull(u64('Of the assignment; with `member_id`.')) }
+      )
+    ),
     answers: { 204: { about: 'It is noted.' } },
-    errors: ['PARTITION_RANGE', 'GROUP_OFFSETS_TOO_MANY', ...makingErrors]
+    errors: [
+      'PARTITION_RANGE',
+      'MEMBER_NOT_FOUND',
+      'MEMBER_OWNED',
+      'GENERATION_STALE',
+      'GROUP_OFFSETS_TOO_MANY',
+      ...makingErrors
+    ]
   },
   offsets: {
     id: 'listCommittedOffsets',

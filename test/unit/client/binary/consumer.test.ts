@@ -139,7 +139,7 @@ describe('the share of a group', () => {
     const commit: GroupMember['commit'] = (_, offset) => {
       committed.push(offset)
       readers = [low, high]
-      return Promise.resolve()
+      return Promise.resolve(true)
     }
     const share = shareOf({ beat, commit }, () => readers)
     await share.commit()
@@ -147,32 +147,42 @@ describe('the share of a group', () => {
     assert.deepEqual(committed, [31])
   })
 
-  test('asks whether it is still a member before it commits after the event loop was blocked', async () => {
+  test('commits as of its assignment; refused, it asks for the new one, and commits what it still has as of that', async () => {
     const calls: string[] = []
+    const [lost, kept] = [
+      { finishedOffset: 5, from: 0 },
+      { finishedOffset: 7, from: 0 }
+    ]
     let readers: Partial<PartitionReader>[] = []
+    const assignedAt = (generation: number) => ({ generation, places: [], committed: () => null })
+    const beats: Awaited<ReturnType<typeof beat>>[] = [{ kind: 'moved', assigned: assignedAt(2) }, { kind: 'lost' }]
     const member: Partial<GroupMember> = {
-      join: () => Promise.resolve({ places: [], committed: () => null }),
+      join: () => Promise.resolve(assignedAt(1)),
       beat: () => {
         calls.push('beat')
-        return Promise.resolve({ kind: 'lost' })
+        return Promise.resolve(beats.shift() ?? { kind: 'same' })
       },
-      commit: (_, offset) => {
-        calls.push(`commit ${offset}`)
-        return Promise.resolve()
+      commit: (_, offset, generation) => {
+        calls.push(`commit ${offset} of ${generation}`)
+        return Promise.resolve(generation === 2 && offset < 9)
       },
       leave: () => Promise.resolve()
     }
-    const heartbeatIntervalMs = 100
     const share = new GroupShare(
       member as GroupMember,
-      { ...times, reading: readingOf({ host: 'h', port: 1, heartbeatIntervalMs, commitIntervalMs: 0 }) },
-      { ...owner, readers: () => readers as unknown as readonly PartitionReader[], onLost: () => (readers = []) }
+      { ...times, reading: readingOf({ host: 'h', port: 1, heartbeatIntervalMs: 60_000, commitIntervalMs: 0 }) },
+      {
+        ...owner,
+        readers: () => readers as unknown as readonly PartitionReader[],
+        onAssigned: ({ generation }) => (readers = generation === 1 ? [lost, kept] : [kept]),
+        onLost: () => (readers = [])
+      }
     )
     await share.start()
-    readers = [{ finishedOffset: 5, from: 0 }]
-    for (const endMs = performance.now() + 2 * heartbeatIntervalMs; performance.now() < endMs;);
     await share.commit()
-    assert.deepEqual(calls, ['beat'])
+    assert.deepEqual(calls.splice(0), ['commit 5 of 1', 'beat', 'commit 7 of 2'])
+    readers = [{ finishedOffset: 9, from: 0 }]
     await share.end()
+    assert.deepEqual(calls, ['commit 9 of 2', 'beat'], 'nothing is committed by one that is no member any more')
   })
 })
