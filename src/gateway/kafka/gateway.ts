@@ -97,7 +97,7 @@ class Listener implements KafkaGateway, ConnectionHost {
   readonly frameSizeMax: number
   readonly replyBudget: ByteBudget
   readonly replyShareBytes: number
-  readonly pool = new BufferPool(limits.idleBufferBytesMax)
+  readonly pool = new BufferPool(limits.kafkaIdleBufferBytesMax)
   readonly receive
   readonly requests: RequestTaker
   readonly #broker: Broker
