@@ -12,8 +12,9 @@ import { startBroker, waitFor } from '../support/broker.ts'
 import { atEnd } from '../support/clean-up.ts'
 import { clientBatch } from '../support/client-batches.ts'
 import { HttpApi } from '../support/http-api.ts'
-import { fetchBody, produceBatch } from '../support/kafka-calls.ts'
-import { connectKafka } from '../support/kafka-client.ts'
+import { fetchBody, produceBatch, produceBody } from '../support/kafka-calls.ts'
+import { connectKafka, type KafkaClient } from '../support/kafka-client.ts'
+import { usedBytes } from '../support/used-bytes.ts'
 
 const MIB = 1024 * 1024
 
@@ -25,12 +26,12 @@ interface Stage {
   readonly requestBudget: ByteBudget
 }
 
-type Changes = Partial<Pick<KafkaGatewayOptions, 'timeouts'>> & {
+type Changes = Partial<Pick<KafkaGatewayOptions, 'timeouts' | 'connectionsMax'>> & {
   readonly settings?: Partial<KafkaGatewayOptions['settings']>
 }
 
 /** A listener of its own on a real broker, with limits of the test's. */
-async function stage(t: TestContext, { settings = {}, timeouts = {} }: Changes = {}): Promise<Stage> {
+async function stage(t: TestContext, { settings = {}, timeouts = {}, ...rest }: Changes = {}): Promise<Stage> {
   const { server, url } = await startBroker(t)
   const replyBudget = new ByteBudget(32 * MIB)
   const requestBudget = new ByteBudget(64 * MIB)
@@ -56,7 +57,8 @@ async function stage(t: TestContext, { settings = {}, timeouts = {} }: Changes =
     logger: silentLogger,
     requestBudget,
     replyBudget,
-    timeouts
+    timeouts,
+    ...rest
   })
   const [bound] = await gateway.listen()
   atEnd(t, () => gateway.stop(0))
@@ -165,4 +167,84 @@ test('no more than sixteen requests of a connection are in progress: the others 
   const writer = await connectKafka(t, s.address)
   await produceBatch(writer, 't', 0, clientBatch({ records: [{ value: 'v' }] }))
   for (let i = 0; i <= 40; i++) assert.equal((await client.next())?.correlationId, waiting + i)
+})
+
+/** A whole request to write a batch of nearly the largest size. */
+function largestProduce(): Buffer {
+  const records = clientBatch({ records: [{ value: Buffer.alloc(8 * MIB, 'x') }] })
+  const header = { apiVersion: 7, correlationId: 1, clientId: null }
+  return Buffer.concat(requestFrame(apis.produce, header, produceBody('t', 0, records)))
+}
+
+test('a thousand connections that have said who they are and ask nothing hold no memory of requests or answers', async t => {
+  const s = await stage(t, { settings: { binaryMaxConnectionsPerIp: 1100 } })
+  const before = await usedBytes()
+  const clients: KafkaClient[] = []
+  for (let i = 0; i < 1000; i++) clients.push(await connectKafka(t, s.address))
+  await Promise.all(clients.map(client => client.call(apis.apiVersions, 2, {})))
+  assert.equal(s.gateway.connectionCount, 1000)
+  assert.deepEqual([s.replyBudget.usedBytes, s.requestBudget.usedBytes], [0, 0])
+  // Both ends of each are in this process: a buffer of 64 KiB for each connection would be 62 MiB.
+  const each = ((await usedBytes()) - before) / 1000
+  t.diagnostic(`${Math.round(each)} bytes for both ends of an idle connection`)
+  assert.ok(each < 32 * 1024, `${each} bytes each`)
+  const writer = await connectKafka(t, s.address)
+  assert.equal((await produceBatch(writer, 't', 0, clientBatch({ records: [{ value: 'v' }] }))).errorCode, 0)
+  for (const { socket } of [...clients, writer]) socket.destroy()
+  await untilNothingIsHeld(s)
+})
+
+test('a flood of connections beyond the most that may be is closed, and those that are open are served', async t => {
+  const s = await stage(t, { connectionsMax: 10 })
+  const clients: KafkaClient[] = []
+  for (let i = 0; i < 10; i++) clients.push(await connectKafka(t, s.address))
+  await waitFor('all to be open', () => s.gateway.connectionCount === 10)
+  const flood = await Promise.all(Array.from({ length: 100 }, () => connectKafka(t, s.address)))
+  await Promise.all(flood.map(client => client.closed()))
+  assert.equal(s.gateway.probe.refused.connectionsTotal, 100)
+  assert.equal(s.gateway.connectionCount, 10)
+  for (const client of clients) assert.equal((await client.call(apis.metadata, 4, { topics: [] })).topics.length, 0)
+  clients[0]?.socket.destroy()
+  await waitFor('one to be gone', () => s.gateway.connectionCount === 9)
+  const next = await connectKafka(t, s.address)
+  assert.equal((await next.call(apis.metadata, 4, { topics: [] })).topics.length, 0)
+})
+
+test('memory for a request of the largest size is taken as its bytes come, and is back when it was written', async t => {
+  const s = await stage(t)
+  const frame = largestProduce()
+  const client = await connectKafka(t, s.address)
+  client.socket.write(frame.subarray(0, 4))
+  await waitFor('its size to be read', () => s.gateway.probe.receivedBytes >= 4)
+  assert.ok(s.requestBudget.usedBytes < MIB, `${s.requestBudget.usedBytes} bytes are held for a size that was said`)
+  let most = 0
+  for (let at = 4; at < frame.length; at += 300_001) {
+    const end = Math.min(frame.length, at + 300_001)
+    client.socket.write(frame.subarray(at, end))
+    await waitFor('it to arrive', () => s.gateway.probe.receivedBytes >= end)
+    // A buffer that grows is the next size of the pool; while it is copied both are held.
+    const held = s.requestBudget.usedBytes
+    assert.ok(held <= 8 * end + MIB, `${held} bytes are held for ${end}`)
+    most = Math.max(most, held)
+  }
+  assert.notEqual(await client.next(), null)
+  t.diagnostic(`${most} bytes at most for a request of ${frame.length}`)
+  assert.deepEqual(await s.api.ends('t'), [1])
+  client.socket.destroy()
+  await untilNothingIsHeld(s)
+})
+
+test('many who dribble the largest request hold no more than the budget, and who writes little is served', async t => {
+  const s = await stage(t, { timeouts: { bodyMs: 2_000 } })
+  const frame = largestProduce()
+  const sockets = await Promise.all(Array.from({ length: 20 }, () => openSocket(t, s)))
+  for (const socket of sockets) socket.write(frame.subarray(0, frame.length - 1000))
+  await waitFor('memory to be taken', () => s.requestBudget.usedBytes > 16 * MIB)
+  assert.ok(s.requestBudget.usedBytes <= s.requestBudget.limitBytes, `${s.requestBudget.usedBytes} bytes`)
+  const writer = await connectKafka(t, s.address)
+  assert.equal((await produceBatch(writer, 't', 0, clientBatch({ records: [{ value: 'v' }] }))).errorCode, 0)
+  const { refused } = s.gateway.probe
+  await waitFor('all to be dropped', () => refused.bodyTimeout + refused.memory === sockets.length, 30_000)
+  writer.socket.destroy()
+  await untilNothingIsHeld(s)
 })
