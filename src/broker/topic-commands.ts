@@ -159,7 +159,8 @@ function notEmpty({ name, config: { partitioner } }: Topic, reason: string): Bro
 
 /** @param partition null: all of them. @throws BrokerError PARTITION_RANGE */
 export function checkPartition(topic: Topic, partition: number | null): void {
-  if (partition !== null && partition >= topic.partitionCount) throw noSuchPartition(topic, partition)
+  // Kafka's clients can name one below 0.
+  if (partition !== null && (partition < 0 || partition >= topic.partitionCount)) throw noSuchPartition(topic, partition)
 }
 
 /**
