@@ -13,6 +13,7 @@ import { limits } from '../model/limits.ts'
 import type { Principal } from '../model/principal.ts'
 import type { Replication } from '../model/replication.ts'
 import type {
+  AddPartitionsRequest,
   Broker,
   CreatedTopic,
   CreateTopicRequest,
@@ -47,13 +48,13 @@ import type { Traffic } from './traffic.ts'
 import type { ValidatedProduce } from './validated-produce.ts'
 import { refusedWatch, type WatchHub } from './watches.ts'
 
-export interface BrokerOptions extends Omit<TopicParts, 'onDeleting'> {
+export interface BrokerOptions extends Omit<TopicParts, 'onDeleting' | 'onGrown'> {
   readonly engine: Engine
   readonly idempotent: IdempotentProduce
   readonly validation: Pick<ValidatedProduce, 'concerns' | 'submit'>
   readonly producers: ProducerCommands
   readonly keys: KeyUseCases
-  readonly groups: GroupUseCases & Pick<Groups, 'forgetTopic'>
+  readonly groups: GroupUseCases & Pick<Groups, 'forgetTopic' | 'partitionsAdded'>
   readonly classicGroups: ClassicGroupUseCases
   readonly schemas: SchemaUseCases
   readonly groupFlush: Pick<GroupFlush, 'problem'>
@@ -106,6 +107,7 @@ export class LocalBroker implements Broker {
     this.batches = new Batches(options)
     this.#topics = new TopicCommands({
       ...options,
+      onGrown: topic => options.groups.partitionsAdded(topic),
       onDeleting: topic => {
         const onDropped = options.tombstones.begin(topic)
         options.traffic.forget(topic.id)
@@ -158,6 +160,11 @@ export class LocalBroker implements Broker {
   async changeTopicConfig(who: Principal, name: string, patch: TopicConfigPatch): Promise<TopicConfig> {
     authorise(who, 'change topic config', name)
     return this.#topics.configure(name, patch)
+  }
+
+  async addPartitions(who: Principal, request: AddPartitionsRequest): Promise<{ name: string; partitions: number }> {
+    authorise(who, 'add partitions', request.name)
+    return this.#topics.grow(request)
   }
 
   async deleteTopic(who: Principal, name: string): Promise<{ name: string; partitions: number }> {

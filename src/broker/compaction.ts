@@ -11,6 +11,7 @@ import type { Clock } from '../base/clock.ts'
 import type { Logger } from '../base/logger.ts'
 import type { Catalog } from '../control/catalog.ts'
 import { BrokerError } from '../model/errors.ts'
+import { findRange, rangesOf } from '../model/handles.ts'
 import { limits } from '../model/limits.ts'
 import type { CompactedFigures } from '../model/metrics.ts'
 import type { Topic } from '../model/topic.ts'
@@ -173,7 +174,7 @@ export class Compaction {
 
   /** What is not compacted any more has nothing to be told of. */
   #forgetTold(topics: readonly Topic[]): void {
-    for (const handle of this.#told.keys()) if (topicOf(topics, handle) === undefined) this.#told.delete(handle)
+    for (const handle of this.#told.keys()) if (placeIn(topics, handle) === null) this.#told.delete(handle)
   }
 
   /** Partitions that may be compacted; null: it cannot be said, which does not keep the other shards from theirs. */
@@ -182,9 +183,8 @@ export class Compaction {
     topics: readonly Topic[],
     isAsked: boolean
   ): Promise<readonly CompactablePartition[] | null> {
-    const wanted = topics.map(({ firstHandle, partitionCount }) => {
-      return { firstHandle, partitionCount, dirtyShareMin: isAsked ? 0 : DIRTY_SHARE_MIN }
-    })
+    const dirtyShareMin = isAsked ? 0 : DIRTY_SHARE_MIN
+    const wanted = topics.flatMap(topic => rangesOf(topic).map(range => ({ ...range, dirtyShareMin })))
     try {
       return await this.#parts.shards.settler.findCompactable(shard, wanted)
     } catch (error) {
@@ -202,13 +202,14 @@ export class Compaction {
     isAsked: boolean
   ): Promise<string | null> {
     const { clock, dataDirectory, mapBytes, shards, logger } = this.#parts
-    const topic = topicOf(topics, handle)
-    if (topic === undefined) return null
+    const found = placeIn(topics, handle)
+    if (found === null) return null
+    const { topic } = found
     const tombstoneRetentionMs = topic.config.tombstone_retention_ms
     const seen = this.#seen.get(handle)
     const isDue = seen === undefined || clock.nowMs() - seen.atMs > Number(tombstoneRetentionMs)
     if (!isAsked && seen?.key === key && !isDue) return null
-    const of = { handle, topic: topic.name, partition: handle - topic.firstHandle }
+    const of = { handle, topic: topic.name, partition: found.partition }
     const { freeBytes } = this.#parts.space
     if (freeBytes < bytes + this.#parts.settleBytes) {
       const cause = `it may need ${bytes} bytes beside what settling needs, and ${freeBytes} are free`
@@ -290,10 +291,15 @@ export class Compaction {
   }
 }
 
-function topicOf(topics: readonly Topic[], handle: number): Topic | undefined {
-  return topics.find(
-    ({ firstHandle, partitionCount }) => handle >= firstHandle && handle < firstHandle + partitionCount
-  )
+function placeIn(
+  topics: readonly Topic[],
+  handle: number
+): { readonly topic: Topic; readonly partition: number } | null {
+  for (const topic of topics) {
+    const range = findRange(rangesOf(topic), handle)
+    if (range !== undefined) return { topic, partition: range.firstPartition + handle - range.firstHandle }
+  }
+  return null
 }
 
 interface PartitionName {

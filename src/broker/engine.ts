@@ -75,7 +75,7 @@ export interface EngineReadCaller extends ReadCaller {
 export interface Engine {
   /** Makes a committed topic usable everywhere; resolves when every owner has it. */
   openTopic(topic: Topic): Promise<void>
-  /** Applies a committed configuration. */
+  /** Applies a committed configuration, or more partitions; resolves when every owner has it. */
   configureTopic(topic: Topic): Promise<void>
   /** After it resolves no append to the topic is acknowledged. */
   dropTopic(topic: Topic): Promise<void>

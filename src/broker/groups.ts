@@ -58,6 +58,8 @@ export interface GroupParts {
 const DESCRIBED_AT_ONCE = 200
 /** Groups looked through for silent members before it does: some milliseconds if all of them rebalance. */
 const EVICTED_AT_ONCE = 100
+/** The same of groups that may read a topic which has grown. */
+const GROWN_AT_ONCE = 100
 
 export class Groups implements GroupUseCases {
   readonly #parts: GroupParts
@@ -262,6 +264,12 @@ export class Groups implements GroupUseCases {
       }
       if (++looked % EVICTED_AT_ONCE === 0) await new Promise(resolve => setImmediate(resolve))
     }
+  }
+
+  /** The topic has more partitions: members hear of them with their next heartbeat. Resolves when all groups were looked at. */
+  async partitionsAdded({ name }: Topic): Promise<void> {
+    for (const looked of this.#parts.coordinator.grow(name))
+      if (looked % GROWN_AT_ONCE === 0) await new Promise(resolve => setImmediate(resolve))
   }
 
   /** The topic is deleted: what was committed on it is forgotten (spec D10). Its rows go with the topic's. */

@@ -8,6 +8,7 @@
 import { assert } from '../base/assert.ts'
 import type { ByteBudget } from '../base/byte-budget.ts'
 import { BrokerError } from '../model/errors.ts'
+import { handleOf } from '../model/handles.ts'
 import { shardOf } from '../model/ids.ts'
 import { RESULT_BYTES, submitOutcomes, type RecordSource, type SubmitOutcome } from '../model/requests.ts'
 import type { Topic } from '../model/topic.ts'
@@ -49,7 +50,7 @@ export class LocalAppend {
   }
 
   #appendToOne({ topic, records, partitions, producer }: EngineAppend, caller: AppendCaller): SubmitOutcome {
-    const handle = topic.firstHandle + (partitions[0] ?? 0)
+    const handle = handleOf(topic, partitions[0] ?? 0)
     const link = this.#shards.linkOf(handle)
     if (link === null) return refuse(caller, this.#shards.refusal(shardOf(handle, this.#shards.shardCount)))
     const held = this.#oversizedBytes(link, records.ringBytes)

@@ -7,6 +7,7 @@ import type { ByteBudget } from '../base/byte-budget.ts'
 import { copyBytes } from '../base/copy.ts'
 import type { BatchCaller } from '../model/batches.ts'
 import { BrokerError } from '../model/errors.ts'
+import { handleOf } from '../model/handles.ts'
 import { shardOf } from '../model/ids.ts'
 import { submitOutcomes, type SubmitOutcome } from '../model/requests.ts'
 import type { PendingRequest } from '../shards/pending.ts'
@@ -22,7 +23,7 @@ export function appendBatch(
   { topic, partition, bytes: source, start, end, takesAppendTime, producer }: EngineBatch,
   caller: BatchCaller
 ): SubmitOutcome {
-  const handle = topic.firstHandle + partition
+  const handle = handleOf(topic, partition)
   const link = shards.linkOf(handle)
   if (link === null) {
     const refusal = shards.refusal(shardOf(handle, shards.shardCount))

@@ -6,6 +6,7 @@ import { assert } from '../base/assert.ts'
 import type { ByteBudget } from '../base/byte-budget.ts'
 import type { BatchCaller } from '../model/batches.ts'
 import { BrokerError } from '../model/errors.ts'
+import { handleOf } from '../model/handles.ts'
 import { shardOf } from '../model/ids.ts'
 import { limits } from '../model/limits.ts'
 import { unreplicated, type Replication } from '../model/replication.ts'
@@ -45,19 +46,21 @@ export class OpenTopics {
   readonly #topics = new Map<number, ShardTopic>()
 
   set(topic: Topic): ShardTopic {
-    const { segment_ms: segmentMs } = topic.config
+    const { firstHandle, partitionCount, added, config } = topic
+    const { segment_ms: segmentMs } = config
     const entry = {
-      firstHandle: topic.firstHandle,
-      partitionCount: topic.partitionCount,
-      segmentBytes: Math.min(topic.config.segment_bytes, limits.segmentBytesHard),
+      firstHandle,
+      partitionCount,
+      ...(added !== undefined && { added }),
+      segmentBytes: Math.min(config.segment_bytes, limits.segmentBytesHard),
       ...(segmentMs !== null && { segmentMs }),
       retention: {
-        retentionMs: topic.config.retention_ms,
-        retentionBytes: topic.config.retention_bytes,
-        cleanupPolicy: topic.config.cleanup_policy
+        retentionMs: config.retention_ms,
+        retentionBytes: config.retention_bytes,
+        cleanupPolicy: config.cleanup_policy
       }
     }
-    this.#topics.set(topic.firstHandle, entry)
+    this.#topics.set(firstHandle, entry)
     return entry
   }
 
@@ -95,8 +98,9 @@ export class LocalEngine implements Engine {
 
   async dropTopic(topic: Topic): Promise<void> {
     this.#open.delete(topic)
-    const { firstHandle, partitionCount } = topic
-    await this.#shards.broadcast(link => link.control(id => ({ kind: 'drop', id, firstHandle, partitionCount })))
+    const { firstHandle, partitionCount, added } = topic
+    const dropped = { firstHandle, partitionCount, ...(added !== undefined && { added }) }
+    await this.#shards.broadcast(link => link.control(id => ({ kind: 'drop', id, topic: dropped })))
   }
 
   async describeTopic(topic: Topic): Promise<PartitionDescription[]> {
@@ -108,7 +112,7 @@ export class LocalEngine implements Engine {
       size_bytes: 0
     }))
     // Partitions lie on shards in turn: a topic with few of them does not need every shard to be up.
-    const owners = new Set(partitions.map(({ id }) => shardOf(topic.firstHandle + id, this.#shards.shardCount)))
+    const owners = new Set(partitions.map(({ id }) => shardOf(handleOf(topic, id), this.#shards.shardCount)))
     await Promise.all([...owners].map(shard => this.#describeOn(shard, topic, partitions)))
     return partitions
   }
@@ -165,7 +169,7 @@ export class LocalEngine implements Engine {
   }
 
   read(read: EngineRead, caller: EngineReadCaller): SubmitOutcome {
-    const handle = read.topic.firstHandle + read.partition
+    const handle = handleOf(read.topic, read.partition)
     const link = this.#shards.linkOf(handle)
     if (link === null) {
       const error = this.#shards.refusal(shardOf(handle, this.#shards.shardCount))
@@ -249,6 +253,8 @@ function damageTrouble(shard: number, runCount: number): string {
 
 function readEntry(bytes: Buffer, at: number, partitions: PartitionDescription[]): void {
   const id = bytes.readUInt32BE(at)
+  // The topic has grown since it was asked about.
+  if (id >= partitions.length) return
   partitions[id] = {
     id,
     start_offset: readU64(bytes, at + 8),

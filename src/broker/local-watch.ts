@@ -8,6 +8,7 @@
  */
 import { assert } from '../base/assert.ts'
 import { BrokerError } from '../model/errors.ts'
+import { handleOf } from '../model/handles.ts'
 import { shardOf } from '../model/ids.ts'
 import type { Watch, WatchCaller } from '../model/requests.ts'
 import type { PendingRequest } from '../shards/pending.ts'
@@ -34,7 +35,7 @@ export class LocalWatch implements PendingRequest, Watch {
   constructor(shards: WatchedShards, watch: EngineWatch, caller: WatchCaller) {
     this.#shards = shards
     this.#watch = watch
-    this.#handle = watch.topic.firstHandle + watch.partition
+    this.#handle = handleOf(watch.topic, watch.partition)
     this.#caller = caller
   }
 

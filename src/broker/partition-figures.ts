@@ -5,6 +5,7 @@
  */
 import { assert } from '../base/assert.ts'
 import { BrokerError } from '../model/errors.ts'
+import { endOf, handleOf, rangesOf, type HandleRange } from '../model/handles.ts'
 import { shardOf } from '../model/ids.ts'
 import type { PartitionFigures } from '../model/metrics.ts'
 import type { Topic } from '../model/topic.ts'
@@ -60,10 +61,10 @@ function emptyFigures(topics: readonly Topic[]): PartitionFigures {
 
 /** Nothing is known of the partitions of shards that are down. */
 function forgetShards({ topics, places, isKnown }: PartitionFigures, down: Set<number>, shardCount: number): void {
-  topics.forEach(({ firstHandle, partitionCount }, i) => {
+  topics.forEach((topic, i) => {
     const place = places[i] ?? 0
-    for (let partition = 0; partition < partitionCount; partition++)
-      if (down.has(shardOf(firstHandle + partition, shardCount))) isKnown[place + partition] = 0
+    for (let partition = 0; partition < topic.partitionCount; partition++)
+      if (down.has(shardOf(handleOf(topic, partition), shardCount))) isKnown[place + partition] = 0
   })
 }
 
@@ -72,13 +73,15 @@ class ShardReading {
   readonly #shards: AskedShards
   readonly #shard: number
   readonly #figures: PartitionFigures
-  /** Topic that the last entry was of: entries come by handle. */
-  #topicIndex = 0
+  readonly #ranges: readonly PlacedRange[]
+  /** Range that the last entry was of: entries come by handle. */
+  #rangeIndex = 0
 
   constructor(shards: AskedShards, shard: number, figures: PartitionFigures) {
     this.#shards = shards
     this.#shard = shard
     this.#figures = figures
+    this.#ranges = placedRanges(figures)
   }
 
   /** @fails BrokerError: the shard is down, or died meanwhile. */
@@ -121,14 +124,26 @@ class ShardReading {
     figures.retiredBytes[place] = readU64(bytes, at + 40)
   }
 
-  /** @returns its place in the columns, or −1: its topic was created meanwhile. */
+  /** @returns its place in the columns, or −1: it was made meanwhile. */
   #placeOf(handle: number): number {
-    const { topics, places } = this.#figures
-    for (; this.#topicIndex < topics.length; this.#topicIndex++) {
-      const { firstHandle, partitionCount } = topics[this.#topicIndex] as Topic
-      if (handle < firstHandle) return -1
-      if (handle < firstHandle + partitionCount) return (places[this.#topicIndex] as number) + handle - firstHandle
+    for (; this.#rangeIndex < this.#ranges.length; this.#rangeIndex++) {
+      const range = this.#ranges[this.#rangeIndex] as PlacedRange
+      if (handle < range.firstHandle) return -1
+      if (handle < endOf(range)) return range.place + handle - range.firstHandle
     }
     return -1
   }
+}
+
+/** Partitions whose handles, and places in the columns, are in a row. */
+interface PlacedRange extends HandleRange {
+  readonly place: number
+}
+
+/** All of the topics', by handle. */
+function placedRanges({ topics, places }: PartitionFigures): PlacedRange[] {
+  const ranges = topics.flatMap((topic, i) =>
+    rangesOf(topic).map(range => ({ ...range, place: (places[i] as number) + range.firstPartition }))
+  )
+  return ranges.sort((a, b) => a.firstHandle - b.firstHandle)
 }

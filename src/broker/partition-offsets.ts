@@ -1,6 +1,7 @@
 /** Asks the shards for the offsets of a topic's partitions. Main thread. */
 import { assert } from '../base/assert.ts'
 import { BrokerError } from '../model/errors.ts'
+import { handleOf } from '../model/handles.ts'
 import { shardOf } from '../model/ids.ts'
 import type { PartitionOffsets, Topic } from '../model/topic.ts'
 import type { PendingRequest } from '../shards/pending.ts'
@@ -20,7 +21,7 @@ export async function partitionOffsets(
   timestampMs: number | null
 ): Promise<PartitionOffsets[]> {
   const wanted = partition === null ? Array.from({ length: topic.partitionCount }, (_, id) => id) : [partition]
-  const owners = new Set(wanted.map(id => shardOf(topic.firstHandle + id, shards.shardCount)))
+  const owners = new Set(wanted.map(id => shardOf(handleOf(topic, id), shards.shardCount)))
   // A partition without a log on its shard never had a record.
   const entries = new Map<number, PartitionOffsets>()
   for (const id of wanted) entries.set(id, { partition: id, earliest: 0, latest: 0, found: null })
@@ -46,7 +47,8 @@ function askShard(
         assert(type === replyTypes.offsets, 'a question for offsets is answered by entries')
         for (let at = start + REPLY_HEADER_BYTES; at < end; at += OFFSETS_ENTRY_BYTES) {
           const entry = entryAt(bytes, at)
-          entries.set(entry.partition, entry)
+          // The topic may have grown since it was asked about.
+          if (entries.has(entry.partition)) entries.set(entry.partition, entry)
         }
         if (isLast) resolve()
       },

@@ -1,6 +1,7 @@
 /** Asks the owner of a partition to delete the records below an offset. Main thread. */
 import { assert } from '../base/assert.ts'
 import { BrokerError } from '../model/errors.ts'
+import { handleOf } from '../model/handles.ts'
 import { shardOf } from '../model/ids.ts'
 import type { Topic } from '../model/topic.ts'
 import type { ShardSet } from '../shards/shard-set.ts'
@@ -16,7 +17,7 @@ export async function deleteRecords(
   partition: number,
   offset: number
 ): Promise<number> {
-  const handle = topic.firstHandle + partition
+  const handle = handleOf(topic, partition)
   const link = shards.linkOf(handle)
   if (link === null) throw shards.refusal(shardOf(handle, shards.shardCount))
   const start = await link

@@ -1,10 +1,11 @@
 /** Which shards the records of a request go to. Main thread; pure. */
+import { handleOf } from '../model/handles.ts'
 import { shardOf } from '../model/ids.ts'
 import type { EngineAppend } from './engine.ts'
 
 /** The shard of record i. */
 export function shardOfRecord({ topic, partitions }: EngineAppend, i: number, shardCount: number): number {
-  return shardOf(topic.firstHandle + (partitions[i] ?? 0), shardCount)
+  return shardOf(handleOf(topic, partitions[i] ?? 0), shardCount)
 }
 
 /** True if all records go to one shard. */

@@ -15,10 +15,11 @@ import type { Logger } from '../base/logger.ts'
 import type { Catalog } from '../control/catalog.ts'
 import { checkTopicName } from '../control/topic-rules.ts'
 import { BrokerError } from '../model/errors.ts'
+import { handleOf, rangesOf } from '../model/handles.ts'
 import { shardOf } from '../model/ids.ts'
 import type { Topic } from '../model/topic.ts'
 import type { ShardSet } from '../shards/shard-set.ts'
-import type { TierablePartition, TieredTopic } from '../wire/shard/cold.ts'
+import type { TierablePartition, TieredRange } from '../wire/shard/cold.ts'
 import { partitionOffsets } from './partition-offsets.ts'
 import type { StructuralTurns } from './structural-turns.ts'
 
@@ -99,7 +100,7 @@ export class Tiering {
     checkTopicName(name)
     const topic = catalog.topicNamed(name)
     if (topic === undefined || partition >= topic.partitionCount) return []
-    const handle = topic.firstHandle + partition
+    const handle = handleOf(topic, partition)
     const shard = shardOf(handle, shards.shardCount)
     const [offsets] = await partitionOffsets(shards, topic, partition, null)
     try {
@@ -124,7 +125,7 @@ export class Tiering {
     this.counts.passes++
     // Only what is settled can be moved: what was asked for includes what lies in slots.
     if (isAsked) await shards.settleAll()
-    const topics = catalog.topics.filter(isTiered).map(tieredTopic)
+    const topics = catalog.topics.filter(isTiered).flatMap(tieredRanges)
     this.#isUnavailable = false
     this.#failure = null
     for (const { shard } of shards.links()) {
@@ -226,7 +227,9 @@ function isTiered({ config }: Topic): boolean {
   return hasLimit && config.cleanup_policy !== 'compact'
 }
 
-function tieredTopic({ firstHandle, partitionCount, config }: Topic): TieredTopic {
-  const { retention_ms: retentionMs, retention_bytes: retentionBytes } = config
-  return { firstHandle, partitionCount, retentionMs, retentionBytes }
+function tieredRanges(topic: Topic): TieredRange[] {
+  const { retention_ms: retentionMs, retention_bytes: retentionBytes } = topic.config
+  return rangesOf(topic).map(({ firstHandle, partitionCount }) => {
+    return { firstHandle, partitionCount, retentionMs, retentionBytes }
+  })
 }

@@ -1,13 +1,19 @@
 /**
- * Topics: create, describe, offsets, configure, delete. Each change is committed in the store, then carried out by the engine,
+ * Topics: create, describe, offsets, configure, grow, delete. Each change is committed in the store, then carried out by the engine,
  * then answered (durability V6). Main thread.
  */
 import type { Catalog } from '../control/catalog.ts'
 import type { ChangeTurns } from '../control/change-turns.ts'
-import { decideConfigure, decideCreate, decideDelete, type TopicDefaults } from '../control/topic-decisions.ts'
+import {
+  decideConfigure,
+  decideCreate,
+  decideDelete,
+  decideGrow,
+  type TopicDefaults
+} from '../control/topic-decisions.ts'
 import type { CatalogChange } from '../control/store-image.ts'
 import { BrokerError } from '../model/errors.ts'
-import type { CreatedTopic, CreateTopicRequest } from '../model/requests.ts'
+import type { AddPartitionsRequest, CreatedTopic, CreateTopicRequest } from '../model/requests.ts'
 import type { PartitionOffsets, Topic, TopicConfig, TopicConfigPatch, TopicDescription } from '../model/topic.ts'
 import type { Store } from '../store/store.ts'
 import type { Engine } from './engine.ts'
@@ -23,6 +29,8 @@ export interface TopicParts {
   readonly defaults: TopicDefaults
   /** Called when a topic is deleted in the catalog; what it returns, when every owner has dropped it. */
   readonly onDeleting: (topic: Topic) => () => void
+  /** Called when a topic has more partitions than before: the answer waits for it. */
+  readonly onGrown: (topic: Topic) => Promise<void>
 }
 
 export class TopicCommands {
@@ -68,6 +76,22 @@ export class TopicCommands {
       } finally {
         reopen?.()
       }
+    })
+  }
+
+  /** Partitions are added behind those that there are: nobody can write to them before every owner has them. */
+  grow({ name, partitions, isDryRun = false }: AddPartitionsRequest): Promise<{ name: string; partitions: number }> {
+    const { catalog, engine, turns, onGrown } = this.#parts
+    return turns.run(name, async () => {
+      const { topic, change } = decideGrow(catalog, name, partitions)
+      const answer = { name: topic.name, partitions: topic.partitionCount }
+      if (isDryRun) return answer
+      catalog.reserve(change)
+      await this.#commit(change)
+      await engine.configureTopic(topic)
+      catalog.apply(change)
+      await onGrown(topic)
+      return answer
     })
   }
 

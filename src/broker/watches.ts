@@ -9,6 +9,7 @@
  * again: they may submit and cancel from inside. A bug in one does not keep the others from hearing.
  */
 import { BrokerError } from '../model/errors.ts'
+import { handleOf } from '../model/handles.ts'
 import { limits } from '../model/limits.ts'
 import type { Principal } from '../model/principal.ts'
 import type { Watch, WatchCaller } from '../model/requests.ts'
@@ -88,7 +89,7 @@ export class WatchHub {
       return refusedWatch(new BrokerError('OVERLOADED', details), caller)
     }
     const { topic, partition, offsetHigh, offsetLow, minBytes } = wanted
-    const key = `${topic.firstHandle + partition}/${offsetHigh}/${offsetLow}/${minBytes}`
+    const key = `${handleOf(topic, partition)}/${offsetHigh}/${offsetLow}/${minBytes}`
     let shared = this.#shared.get(key)
     if (shared === undefined) {
       shared = new SharedWatch(this, key, topic)

@@ -1,4 +1,4 @@
-/** `millrace topic …`: create, alter, list, describe, offsets, show-config, delete-records, delete, over the HTTP API. */
+/** `millrace topic …`: create, alter, add-partitions, list, describe, offsets, show-config, delete-records, delete, over the HTTP API. */
 import type { Command } from 'commander'
 import type { Answer, TopicConfigFields, Whole } from '../client/http/http-client.ts'
 import {
@@ -33,9 +33,10 @@ const u64OrNever = { min: -1n, max: u64.max }
 export function addTopicCommands(program: Command, io: CliIo): void {
   const topic = program
     .command('topic')
-    .description('create, alter, list, describe and delete topics, look up offsets, delete records')
+    .description('create, alter, list, describe and delete topics, add partitions, look up offsets, delete records')
   addCreate(topic, io)
   addAlter(topic, io)
+  addPartitions(topic, io)
   addList(topic, io)
   addDescribe(topic, io)
   addOffsets(topic, io)
@@ -109,6 +110,26 @@ function addAlter(topic: Command, io: CliIo): void {
     const fields = configOf(options)
     if (Object.keys(fields).length === 0) throw new UsageError('nothing to change: name a field, as --retention-ms')
     await printConfig(await openClient(options, io).changeTopicConfig(name, fields), options, io)
+  })
+}
+
+function addPartitions(topic: Command, io: CliIo): void {
+  const command = addName(
+    topic
+      .command('add-partitions')
+      .description('give a topic more partitions; a key may go to another one from then on')
+      .option('--partitions <number>', 'how many it is to have, more than it has (required)'),
+    topicName,
+    'the topic (required)'
+  )
+  addExamples(addClientOptions(command), ['millrace topic add-partitions --name orders --partitions 6'])
+  command.action(async (_name, _, command: Command) => {
+    const options = optionsOf(command)
+    const name = requiredName(command, topicName)
+    const wanted = smallWholeOf(requiredText(options, 'partitions', '--partitions'), '--partitions', u32) ?? 0
+    const answer = await openClient(options, io).addPartitions(name, wanted)
+    const text = `topic '${answer.body.name}' has ${answer.body.partitions} partition(s)`
+    await print(io.stdout, `${options['json'] === true ? answer.text : text}\n`)
   })
 }
 

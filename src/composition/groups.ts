@@ -13,6 +13,7 @@ import type { Catalog } from '../control/catalog.ts'
 import { ClassicTable } from '../control/groups/classic/classic-table.ts'
 import { Coordinator } from '../control/groups/coordinator.ts'
 import { GroupTable } from '../control/groups/group-table.ts'
+import { handleOf } from '../model/handles.ts'
 import { shardOf } from '../model/ids.ts'
 import { limits } from '../model/limits.ts'
 import type { Store } from '../store/store.ts'
@@ -88,8 +89,8 @@ async function clampCut(parts: GroupCompositionParts, table: GroupTable): Promis
   if (cutShards.size === 0) return
   const cut = new Set(cutShards)
   try {
-    await clampToEnds({ ...parts, table }, ({ firstHandle }, partition) =>
-      cut.has(shardOf(firstHandle + partition, shardCount))
+    await clampToEnds({ ...parts, table }, (topic, partition) =>
+      cut.has(shardOf(handleOf(topic, partition), shardCount))
     )
     for (const shard of cut) cutShards.delete(shard)
   } catch (error) {

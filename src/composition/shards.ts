@@ -1,4 +1,5 @@
 /** The shards as the composition root builds them: out of the settings, the store and where things lie. Main thread. */
+import { rangesOf } from '../model/handles.ts'
 import type { Logger } from '../base/logger.ts'
 import { OpenTopics } from '../broker/local-engine.ts'
 import { openFilesMax } from '../config/auto-sizes.ts'
@@ -95,11 +96,10 @@ export function cleaningOf({
 
 /** Where the files of topics are; deleted ones have none. */
 export function topicPlaces(catalog: Catalog): TopicPlace[] {
-  const live = catalog.topics.map(({ id, name, firstHandle, partitionCount }) => {
-    return { firstHandle, partitionCount, directory: `topics/${name}~${id}` }
+  const live = catalog.topics.flatMap(topic => {
+    const directory = `topics/${topic.name}~${topic.id}`
+    return rangesOf(topic).map(range => ({ ...range, directory }))
   })
-  const deleted = catalog.tombstones.map(({ firstHandle, partitionCount }) => {
-    return { firstHandle, partitionCount, directory: null }
-  })
+  const deleted = catalog.tombstones.flatMap(topic => rangesOf(topic).map(range => ({ ...range, directory: null })))
   return [...live, ...deleted].sort((a, b) => a.firstHandle - b.firstHandle)
 }

@@ -4,10 +4,11 @@
  *   decide (pure, topic-decisions.ts) → reserve → commit in the store → apply, or abandon if the store refused
  *
  * Invariants: names, ids and handles of live topics are unique; ids and handles only rise, reserved ones included, also
- * over deletions and restarts; the handles of a topic are one range, and ranges of topics and tombstones never overlap;
- * what look-ups show is committed. A topic has at most one change in flight.
+ * over deletions and restarts; the handles of a topic are one range, and one more for each time that it grew; ranges of
+ * topics and tombstones never overlap; what look-ups show is committed. A topic has at most one change in flight.
  */
 import { assert, unreachable } from '../base/assert.ts'
+import { endOf, findRange, rangePlace, rangesOf, withRange, type HandleRange } from '../model/handles.ts'
 import type { TopicId } from '../model/ids.ts'
 import type { Topic } from '../model/topic.ts'
 import type { CatalogChange, Placement, StoreImage, Tombstone } from './store-image.ts'
@@ -18,14 +19,21 @@ export type HandleMeaning =
   | { readonly kind: 'tombstone'; readonly tombstone: Tombstone }
   | { readonly kind: 'unknown' }
 
+/** A range of a live topic, or of a tombstone. */
+interface OwnedRange extends HandleRange {
+  readonly id: TopicId
+}
+
 export class Catalog {
   readonly directoryId: string
   #placement: Placement
   readonly #byName: Map<string, Topic> = new Map()
   readonly #byId: Map<TopicId, Topic> = new Map()
-  /** Sorted by first handle: a look-up is a binary search. */
+  /** Sorted by first handle. */
   readonly #topics: Topic[] = []
-  readonly #tombstones: Tombstone[] = []
+  readonly #tombstones: Map<TopicId, Tombstone> = new Map()
+  /** Of all of these, sorted by handle: a look-up is a binary search. */
+  readonly #ranges: OwnedRange[] = []
   /** Sorted by code unit. */
   readonly #names: string[] = []
   /** Names whose creation, change or deletion is on its way to the store. */
@@ -47,7 +55,10 @@ export class Catalog {
     this.#nextTopicId = image.nextTopicId
     this.#nextHandle = image.nextHandle
     for (const topic of image.topics) this.#add(topic)
-    for (const tombstone of image.tombstones) insertByHandle(this.#tombstones, tombstone)
+    for (const tombstone of image.tombstones) {
+      this.#tombstones.set(tombstone.id, tombstone)
+      for (const range of rangesOf(tombstone)) this.#claim(tombstone.id, range)
+    }
   }
 
   get placement(): Placement {
@@ -61,7 +72,7 @@ export class Catalog {
 
   /** Deleted topics whose handles may still stand in a slot. */
   get tombstones(): readonly Tombstone[] {
-    return this.#tombstones
+    return [...this.#tombstones.values()]
   }
 
   /** Names of live topics, sorted by code unit. A copy. */
@@ -96,12 +107,16 @@ export class Catalog {
     return this.#byId.get(id)
   }
 
-  /** @cost a binary search over the topics, then over the tombstones. */
+  /** @cost a binary search. */
   meaningOf(handle: number): HandleMeaning {
-    const topic = findByHandle(this.#topics, handle)
-    if (topic !== undefined) return { kind: 'live', topic, partition: handle - topic.firstHandle }
-    const tombstone = findByHandle(this.#tombstones, handle)
-    return tombstone === undefined ? { kind: 'unknown' } : { kind: 'tombstone', tombstone }
+    const range = findRange(this.#ranges, handle)
+    if (range === undefined) return { kind: 'unknown' }
+    const topic = this.#byId.get(range.id)
+    if (topic !== undefined)
+      return { kind: 'live', topic, partition: range.firstPartition + handle - range.firstHandle }
+    const tombstone = this.#tombstones.get(range.id)
+    assert(tombstone !== undefined, 'handles belong to a topic or to a tombstone')
+    return { kind: 'tombstone', tombstone }
   }
 
   /** True while a creation, change or deletion under that name is reserved and neither applied nor abandoned. */
@@ -118,12 +133,18 @@ export class Catalog {
     if (name === null) return
     assert(!this.#inFlight.has(name), 'a topic has one change in flight at most')
     this.#inFlight.add(name)
+    if (change.kind === 'topic-grown') return this.#reserveHandles(change.range)
     if (change.kind !== 'topic-created') return
-    const { id, firstHandle, partitionCount } = change.topic
-    assert(id >= this.#nextTopicId && firstHandle >= this.#nextHandle, 'ids and handles only rise')
+    const { id } = change.topic
+    assert(id >= this.#nextTopicId, 'ids only rise')
     this.#nextTopicId = id + 1
-    this.#nextHandle = firstHandle + partitionCount
     this.#reservedTopicCount++
+    this.#reserveHandles(change.topic)
+  }
+
+  #reserveHandles({ firstHandle, partitionCount }: Pick<HandleRange, 'firstHandle' | 'partitionCount'>): void {
+    assert(firstHandle >= this.#nextHandle, 'handles only rise')
+    this.#nextHandle = firstHandle + partitionCount
     this.#reservedPartitionCount += partitionCount
   }
 
@@ -132,7 +153,7 @@ export class Catalog {
     const name = this.#nameOf(change)
     if (name === null) return
     assert(this.#inFlight.delete(name), 'only a reserved change is abandoned')
-    if (change.kind === 'topic-created') this.#unreserve(change.topic)
+    this.#unreserve(change)
   }
 
   /** Makes a committed change visible and ends its reservation. */
@@ -152,16 +173,19 @@ export class Catalog {
         // Kept for the next start alone.
         return
       case 'topic-created':
-        this.#unreserve(change.topic)
+        this.#unreserve(change)
         return this.#add(change.topic)
       case 'topic-configured':
         return this.#replace({ ...this.#existing(change.id), config: change.config })
+      case 'topic-grown':
+        this.#unreserve(change)
+        return this.#grow(this.#existing(change.id), change.range)
       case 'topic-deleted':
         return this.#bury(this.#existing(change.id))
       case 'tombstones-forgotten': {
-        const ids = new Set(change.ids)
-        const kept = this.#tombstones.filter(({ id }) => !ids.has(id))
-        this.#tombstones.splice(0, this.#tombstones.length, ...kept)
+        const ids = new Set(change.ids.filter(id => this.#tombstones.delete(id)))
+        const kept = this.#ranges.filter(({ id }) => !ids.has(id))
+        this.#ranges.splice(0, this.#ranges.length, ...kept)
         return
       }
       default:
@@ -181,19 +205,24 @@ export class Catalog {
     return topic
   }
 
-  #unreserve(topic: Topic): void {
-    this.#reservedTopicCount--
-    this.#reservedPartitionCount -= topic.partitionCount
+  #unreserve(change: CatalogChange): void {
+    if (change.kind === 'topic-created') this.#reservedTopicCount--
+    if (change.kind === 'topic-created') this.#reservedPartitionCount -= change.topic.partitionCount
+    if (change.kind === 'topic-grown') this.#reservedPartitionCount -= change.range.partitionCount
     assert(this.#reservedTopicCount >= 0 && this.#reservedPartitionCount >= 0, 'more given up than was reserved')
   }
 
   #add(topic: Topic): void {
     assert(!this.#byName.has(topic.name) && !this.#byId.has(topic.id), 'names and ids of topics are unique')
     assert(topic.id < this.#nextTopicId, 'the next topic id is above every one allotted')
-    assert(topic.firstHandle + topic.partitionCount <= this.#nextHandle, 'the next handle is above every one allotted')
     this.#byName.set(topic.name, topic)
     this.#byId.set(topic.id, topic)
-    insertByHandle(this.#topics, topic)
+    for (const range of rangesOf(topic)) this.#claim(topic.id, range)
+    this.#topics.splice(
+      placeOf(this.#topics, other => other.firstHandle < topic.firstHandle),
+      0,
+      topic
+    )
     this.#names.splice(
       placeOf(this.#names, name => name < topic.name),
       0,
@@ -202,14 +231,30 @@ export class Catalog {
     this.#partitionCount += topic.partitionCount
   }
 
+  #grow(topic: Topic, range: HandleRange): void {
+    assert(range.firstPartition === topic.partitionCount, 'partitions are added behind those that there are')
+    this.#claim(topic.id, range)
+    this.#replace(withRange(topic, range))
+    this.#partitionCount += range.partitionCount
+  }
+
+  /** The handles of a range belong to that topic, for ever. */
+  #claim(id: TopicId, range: HandleRange): void {
+    const place = rangePlace(this.#ranges, range.firstHandle)
+    const behind = this.#ranges[place]
+    assert(behind === undefined || endOf(range) <= behind.firstHandle, 'handles of topics do not overlap')
+    assert(endOf(range) <= this.#nextHandle, 'the next handle is above every one allotted')
+    this.#ranges.splice(place, 0, { ...range, id })
+  }
+
   #replace(topic: Topic): void {
     this.#byName.set(topic.name, topic)
     this.#byId.set(topic.id, topic)
     this.#topics[placeOf(this.#topics, other => other.firstHandle < topic.firstHandle)] = topic
   }
 
-  #bury(topic: Topic): void {
-    const { id, name, firstHandle, partitionCount } = topic
+  /** Its ranges stay. */
+  #bury({ id, name, firstHandle, partitionCount, added }: Topic): void {
     this.#byName.delete(name)
     this.#byId.delete(id)
     this.#topics.splice(
@@ -221,13 +266,8 @@ export class Catalog {
       1
     )
     this.#partitionCount -= partitionCount
-    insertByHandle(this.#tombstones, { id, name, firstHandle, partitionCount })
+    this.#tombstones.set(id, { id, name, firstHandle, partitionCount, ...(added !== undefined && { added }) })
   }
-}
-
-interface HandleRange {
-  readonly firstHandle: number
-  readonly partitionCount: number
 }
 
 /** Index of the first element that is not before the wanted one, in a sorted list. */
@@ -240,22 +280,4 @@ function placeOf<T>(sorted: readonly T[], isBefore: (element: T) => boolean): nu
     else end = middle
   }
   return start
-}
-
-function insertByHandle<T extends HandleRange>(ranges: T[], range: T): void {
-  const place = placeOf(ranges, other => other.firstHandle < range.firstHandle)
-  const before = ranges[place - 1]
-  const behind = ranges[place]
-  assert(before === undefined || endOf(before) <= range.firstHandle, 'handles of topics do not overlap')
-  assert(behind === undefined || endOf(range) <= behind.firstHandle, 'handles of topics do not overlap')
-  ranges.splice(place, 0, range)
-}
-
-function findByHandle<T extends HandleRange>(ranges: readonly T[], handle: number): T | undefined {
-  const range = ranges[placeOf(ranges, other => other.firstHandle <= handle) - 1]
-  return range !== undefined && handle < endOf(range) ? range : undefined
-}
-
-function endOf(range: HandleRange): number {
-  return range.firstHandle + range.partitionCount
 }

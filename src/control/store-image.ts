@@ -1,4 +1,5 @@
 /** The shapes that travel between the main thread and the store thread: state at open, and changes. */
+import type { HandleRange, PartitionHandles } from '../model/handles.ts'
 import type { Topic, TopicConfig } from '../model/topic.ts'
 import type { Producer } from '../model/producer.ts'
 import type { TopicId } from '../model/ids.ts'
@@ -6,11 +7,9 @@ import type { StoredKey } from '../model/keys.ts'
 import type { CompatibilityMode, SchemaVersion } from '../model/schemas.ts'
 
 /** A deleted topic whose handles may still stand in a slot (durability V6). */
-export interface Tombstone {
+export interface Tombstone extends PartitionHandles {
   readonly id: TopicId
   readonly name: string
-  readonly firstHandle: number
-  readonly partitionCount: number
 }
 
 /** A journal slot that was durable when this was noted; later ones may exist. */
@@ -110,6 +109,8 @@ export type CatalogChange =
   | { readonly kind: 'slot-opened'; readonly shard: number; readonly sequence: number }
   | { readonly kind: 'topic-created'; readonly topic: Topic }
   | { readonly kind: 'topic-configured'; readonly id: TopicId; readonly config: TopicConfig }
+  /** It has these partitions too. */
+  | { readonly kind: 'topic-grown'; readonly id: TopicId; readonly range: HandleRange }
   | { readonly kind: 'topic-deleted'; readonly id: TopicId }
   /** Nothing mentions the handles of these deleted topics any more. */
   | { readonly kind: 'tombstones-forgotten'; readonly ids: readonly TopicId[] }

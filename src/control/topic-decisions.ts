@@ -3,6 +3,7 @@
  * Main thread. The caller reserves the changes in the same turn, commits them, then applies or abandons them.
  */
 import { BrokerError } from '../model/errors.ts'
+import { withRange } from '../model/handles.ts'
 import { toTopicId } from '../model/ids.ts'
 import { limits } from '../model/limits.ts'
 import type { CreateTopicRequest } from '../model/requests.ts'
@@ -70,6 +71,23 @@ export function decideConfigure(
   return { topic: { ...topic, config }, change: { kind: 'topic-configured', id: topic.id, config } }
 }
 
+/**
+ * @param count partitions that the topic is to have, more than it has.
+ * @throws BrokerError TOPIC_NOT_FOUND; FIELD_RANGE, FIELD_INVALID; OVERLOADED like decideConfigure
+ */
+export function decideGrow(catalog: Catalog, name: string, count: number): TopicDecision {
+  const topic = changeableTopic(catalog, name)
+  checkPartitionCount(count)
+  const { partitionCount: has } = topic
+  if (count <= has) {
+    const problem = `topic '${name}' has ${has} partition(s), and cannot come to have ${count}: they can only become more`
+    throw new BrokerError('FIELD_INVALID', { field: 'partitions', problem })
+  }
+  checkHandles(catalog, count - has)
+  const range = { firstPartition: has, firstHandle: catalog.next.handle, partitionCount: count - has }
+  return { topic: withRange(topic, range), change: { kind: 'topic-grown', id: topic.id, range } }
+}
+
 /** @throws BrokerError TOPIC_NOT_FOUND; OVERLOADED like decideConfigure */
 export function decideDelete(catalog: Catalog, name: string): TopicDecision {
   const topic = changeableTopic(catalog, name)
@@ -100,11 +118,17 @@ function defaultConfig(defaults: TopicDefaults): TopicConfig {
 }
 
 function checkRoom(catalog: Catalog, partitions: number): void {
-  const { topicCount, partitionCount } = catalog.claimed
+  const { topicCount } = catalog.claimed
   if (topicCount >= limits.topicsMax) {
     const problem = `the broker has ${topicCount} topics, as many as it can hold`
     throw new BrokerError('FIELD_INVALID', { field: 'name', problem })
   }
+  checkHandles(catalog, partitions)
+}
+
+/** @param partitions so many more. */
+function checkHandles(catalog: Catalog, partitions: number): void {
+  const { partitionCount } = catalog.claimed
   if (partitionCount + partitions > limits.partitionsTotalMax) {
     const problem = `${partitions} more would pass the ${limits.partitionsTotalMax} of all topics (now ${partitionCount})`
     throw new BrokerError('FIELD_INVALID', { field: 'partitions', problem })

@@ -2,7 +2,9 @@
  * The partition logs of one shard, found by topic and partition on the hot path and by handle elsewhere.
  * Owned by the shard thread. Logs are made on first use: a topic of 10,000 partitions costs an empty array.
  */
+import { assert } from '../base/assert.ts'
 import { BrokerError } from '../model/errors.ts'
+import { handleOf, rangePlace, rangesOf, type HandleRange } from '../model/handles.ts'
 import { limits } from '../model/limits.ts'
 import type { ShardTopic, TopicRetention } from '../wire/shard/messages.ts'
 import type { Manifest } from './manifest.ts'
@@ -11,7 +13,7 @@ import { PartitionLog } from './partition-log.ts'
 /** A topic's share of this shard. */
 export class TopicLogs {
   readonly firstHandle: number
-  readonly partitionCount: number
+  #topic: ShardTopic
   segmentBytes = 0
   /** null: what holds for all topics. */
   segmentMs: number | bigint | null = null
@@ -21,13 +23,26 @@ export class TopicLogs {
 
   constructor(topic: ShardTopic) {
     this.firstHandle = topic.firstHandle
-    this.partitionCount = topic.partitionCount
+    this.#topic = topic
+    this.logs = []
     this.configure(topic)
-    this.logs = new Array<PartitionLog | undefined>(topic.partitionCount)
   }
 
-  /** A new configuration counts from the next record, and the next retention pass. */
-  configure({ segmentBytes, segmentMs, retention }: ShardTopic): void {
+  get partitionCount(): number {
+    return this.#topic.partitionCount
+  }
+
+  /** Its partitions, by handle. */
+  get ranges(): HandleRange[] {
+    return rangesOf(this.#topic)
+  }
+
+  /** A new configuration counts from the next record, and the next retention pass. Partitions never become fewer. */
+  configure(topic: ShardTopic): void {
+    assert(topic.partitionCount >= this.partitionCount, 'a topic loses no partitions')
+    this.#topic = topic
+    this.logs.length = topic.partitionCount
+    const { segmentBytes, segmentMs, retention } = topic
     this.segmentBytes = Math.min(segmentBytes, limits.segmentBytesHard)
     this.segmentMs = segmentMs ?? null
     this.retention = retention ?? null
@@ -37,7 +52,7 @@ export class TopicLogs {
   log(partition: number): PartitionLog {
     let log = this.logs[partition]
     if (log === undefined) {
-      log = new PartitionLog(this.firstHandle + partition)
+      log = new PartitionLog(handleOf(this.#topic, partition))
       log.segmentBytes = this.segmentBytes
       this.logs[partition] = log
     }
@@ -45,10 +60,15 @@ export class TopicLogs {
   }
 }
 
+/** Partitions of an open topic whose handles are in a row. */
+export interface OpenRange extends HandleRange {
+  readonly topic: TopicLogs
+}
+
 export class LogTable {
   readonly #topics = new Map<number, TopicLogs>()
-  /** Keys of #topics in order; null: to be made again. */
-  #firstHandles: number[] | null = null
+  /** Partitions of open topics, by handle; null: to be made again. */
+  #ranges: OpenRange[] | null = null
   /** Recovered logs whose topic was not opened yet; what stays here is unknown to the store: kept, reported (V4). */
   readonly #unclaimed = new Map<number, PartitionLog>()
   /** Slots were settled before: what is not in the manifest may be gone with its topic. */
@@ -76,29 +96,27 @@ export class LogTable {
 
   /** The log of a handle, whether its topic is open or not; undefined: it has none. */
   logOf(handle: number): PartitionLog | undefined {
-    const topic = this.topicOf(handle)
-    return topic === undefined ? this.#unclaimed.get(handle) : topic.logs[handle - topic.firstHandle]
+    const range = this.rangeFrom(handle)
+    if (range === undefined || handle < range.firstHandle) return this.#unclaimed.get(handle)
+    return range.topic.logs[range.firstPartition + handle - range.firstHandle]
   }
 
   /** The open topic that has the handle. @cost a binary search. */
   topicOf(handle: number): TopicLogs | undefined {
-    const topic = this.topicFrom(handle)
-    return topic !== undefined && handle >= topic.firstHandle ? topic : undefined
+    const range = this.rangeFrom(handle)
+    return range !== undefined && handle >= range.firstHandle ? range.topic : undefined
   }
 
-  /** The open topic that has the handle, or the first one behind it. @cost a binary search. */
-  topicFrom(handle: number): TopicLogs | undefined {
-    this.#firstHandles ??= [...this.#topics.keys()].sort((a, b) => a - b)
-    let low = 0
-    let high = this.#firstHandles.length
-    while (low < high) {
-      const middle = (low + high) >>> 1
-      if ((this.#firstHandles[middle] as number) <= handle) low = middle + 1
-      else high = middle
-    }
-    const topic = this.#topics.get(this.#firstHandles[low - 1] ?? -1)
-    if (topic !== undefined && handle < topic.firstHandle + topic.partitionCount) return topic
-    return this.#topics.get(this.#firstHandles[low] ?? -1)
+  /** Partitions of an open topic: those with the handle among them, or the first ones behind it. @cost a binary search. */
+  rangeFrom(handle: number): OpenRange | undefined {
+    this.#ranges ??= this.#sortedRanges()
+    return this.#ranges[rangePlace(this.#ranges, handle)]
+  }
+
+  #sortedRanges(): OpenRange[] {
+    const ranges: OpenRange[] = []
+    for (const topic of this.#topics.values()) for (const range of topic.ranges) ranges.push({ ...range, topic })
+    return ranges.sort((a, b) => a.firstHandle - b.firstHandle)
   }
 
   /** Open topics. */
@@ -118,7 +136,7 @@ export class LogTable {
     if (this.#topics.has(topic.firstHandle)) return
     const logs = new TopicLogs(topic)
     for (let partition = 0; partition < topic.partitionCount && this.#unclaimed.size > 0; partition++) {
-      const log = this.#unclaimed.get(topic.firstHandle + partition)
+      const log = this.#unclaimed.get(handleOf(topic, partition))
       if (log === undefined) continue
       if (log.isBeheaded) {
         throw new BrokerError('NOT_READY', {
@@ -129,22 +147,22 @@ export class LogTable {
       this.#unclaimed.delete(log.handle)
     }
     this.#topics.set(topic.firstHandle, logs)
-    this.#firstHandles = null
     this.configure(topic)
   }
 
-  /** A new segment_bytes applies from the next roll. */
+  /** A new segment_bytes applies from the next roll, more partitions from now on. */
   configure(topic: ShardTopic): void {
     const logs = this.#topics.get(topic.firstHandle)
     if (logs === undefined) return
     logs.configure(topic)
+    this.#ranges = null
     for (const log of logs.logs) if (log !== undefined) log.segmentBytes = logs.segmentBytes
   }
 
   /** After this no append to that incarnation is acknowledged (V6). Its bytes stay in the slots until they are settled. */
   drop(firstHandle: number): void {
     this.#topics.delete(firstHandle)
-    this.#firstHandles = null
+    this.#ranges = null
   }
 
   /** Producers that main has forgotten. */

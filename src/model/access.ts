@@ -31,6 +31,7 @@ export const operations = {
   'take producer id': 'key',
   'create topic': 'admin',
   'change topic config': 'admin',
+  'add partitions': 'admin',
   'delete topic': 'admin',
   'delete records': 'admin',
   'use group': 'group',

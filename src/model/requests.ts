@@ -173,6 +173,14 @@ export interface StreamUseCases {
   topicIdOf(who: Principal, topic: string): TopicId
 }
 
+/** How many partitions a topic is to have. */
+export interface AddPartitionsRequest {
+  readonly name: string
+  readonly partitions: number
+  /** It is only looked whether it could be. */
+  readonly isDryRun?: boolean
+}
+
 export interface CreateTopicRequest {
   readonly name: string
   readonly partitions: number
@@ -218,6 +226,12 @@ export interface Broker extends WatchUseCases, StreamUseCases {
   /** @throws BrokerError TOPIC_NOT_FOUND */
   topicConfig(who: Principal, name: string): TopicConfig
   changeTopicConfig(who: Principal, name: string, patch: TopicConfigPatch): Promise<TopicConfig>
+  /**
+   * Gives a topic more partitions, durably. Those that there are keep their records: keys may go to others from then on.
+   * @returns what it has then. @fails TOPIC_NOT_FOUND; FIELD_INVALID where they would not be more, or too many in all;
+   * FIELD_RANGE
+   */
+  addPartitions(who: Principal, request: AddPartitionsRequest): Promise<{ name: string; partitions: number }>
   deleteTopic(who: Principal, name: string): Promise<{ name: string; partitions: number }>
   /**
    * Records of a partition below an offset are gone, durably. @param offset 0 to the end of the partition.

@@ -1,4 +1,5 @@
 /** Topics as the catalog knows them. Owned by control/catalog on the main thread; shards get what they need by message. */
+import type { PartitionHandles } from './handles.ts'
 import type { TopicId } from './ids.ts'
 
 export const cleanupPolicies = ['delete', 'compact', 'compact,delete'] as const
@@ -42,12 +43,9 @@ export function valueSubjectOf(topic: string): string {
 /** A change: absent or null keeps the value; −1 clears a retention back to never, max_message_bytes and segment_ms to the broker's. */
 export type TopicConfigPatch = { readonly [Field in keyof TopicConfig]?: TopicConfig[Field] | null }
 
-export interface Topic {
+export interface Topic extends PartitionHandles {
   readonly id: TopicId
   readonly name: string
-  /** Handle of partition 0; partition p has firstHandle + p. */
-  readonly firstHandle: number
-  readonly partitionCount: number
   readonly config: TopicConfig
 }
 

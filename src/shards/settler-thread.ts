@@ -10,11 +10,11 @@ import { Worker } from 'node:worker_threads'
 import type { Logger } from '../base/logger.ts'
 import { workerMemory } from '../base/worker-memory.ts'
 import { siblingModule } from '../base/module-url.ts'
-import type { TierablePartition, TieredTopic } from '../wire/shard/cold.ts'
+import type { TierablePartition, TieredRange } from '../wire/shard/cold.ts'
 import { Adoptions } from './adoptions.ts'
 import type {
   CompactablePartition,
-  CompactedTopic,
+  CompactedRange,
   SettleFailure,
   SettleReport,
   SettleWish,
@@ -110,14 +110,14 @@ export class SettlerThread {
   }
 
   /** Partitions of these topics that are to be compacted, packed. @fails Error in words for the log */
-  async findCompactable(shard: number, topics: readonly CompactedTopic[]): Promise<readonly CompactablePartition[]> {
+  async findCompactable(shard: number, topics: readonly CompactedRange[]): Promise<readonly CompactablePartition[]> {
     const reply = await this.#ask({ kind: 'find-compactable', place: this.#options.placeOf(shard), topics })
     if (reply?.kind === 'compactable' && reply.partitions !== null) return reply.partitions
     throw failureOf(reply)
   }
 
   /** Partitions of these topics with segments for cold storage, and objects that are to go. @fails Error in words for the log */
-  async findTierable(shard: number, topics: readonly TieredTopic[]): Promise<Tierable> {
+  async findTierable(shard: number, topics: readonly TieredRange[]): Promise<Tierable> {
     const reply = await this.#ask({ kind: 'find-tierable', place: this.#options.placeOf(shard), topics })
     if (reply?.kind !== 'tierable' || reply.partitions === null) throw failureOf(reply)
     return { partitions: reply.partitions, objects: reply.objects }

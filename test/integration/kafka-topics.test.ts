@@ -151,26 +151,6 @@ test('the broker is described, cannot be changed, and is the only one of its clu
   assert.deepEqual([metadata.clusterId, metadata.controllerId], [cluster.clusterId, cluster.controllerId])
 })
 
-test('partitions cannot be added, and the answer says so', async t => {
-  const broker = await startBroker(t)
-  const client = await connectKafka(t, broker.kafka)
-  await create(client, { name: 't', numPartitions: 2 })
-  const answer = await client.call(apis.createPartitions, 3, {
-    topics: [
-      { name: 't', count: 4, assignments: null },
-      { name: 'missing', count: 4, assignments: null }
-    ],
-    timeoutMs: 1000,
-    validateOnly: false
-  })
-  const { INVALID_PARTITIONS, UNKNOWN_TOPIC_OR_PARTITION } = kafkaErrors
-  assert.deepEqual(
-    answer.results.map(({ errorCode }) => errorCode),
-    [INVALID_PARTITIONS.code, UNKNOWN_TOPIC_OR_PARTITION.code]
-  )
-  assert.match(answer.results[0]?.errorMessage ?? '', /2 partition/)
-})
-
 test('a topic that does not exist is not made because somebody asks for it, unless the setting says so', async t => {
   for (const [flags, code] of [
     [{}, kafkaErrors.UNKNOWN_TOPIC_OR_PARTITION.code],

@@ -51,7 +51,10 @@ const config = {
   'config.cleanup_policy': { kind: 'choice' },
   'config.segment_bytes': { kind: 'whole' },
   'config.tombstone_retention_ms': { kind: 'whole' },
-  'config.validate_schema': { kind: 'switch' }
+  'config.validate_schema': { kind: 'switch' },
+  'config.message_timestamp_type': { kind: 'choice' },
+  'config.max_message_bytes': { kind: 'limit' },
+  'config.segment_ms': { kind: 'limit' }
 } as const
 const configBody = {
   retention_ms: 1,
@@ -59,7 +62,10 @@ const configBody = {
   cleanup_policy: 'delete',
   segment_bytes: 1000,
   tombstone_retention_ms: 1,
-  validate_schema: false
+  validate_schema: false,
+  message_timestamp_type: 'CreateTime',
+  max_message_bytes: 1000,
+  segment_ms: 1000
 }
 
 /** By method and pattern, as in the table of routes. */
@@ -132,6 +138,11 @@ export const samples: Readonly<Record<string, Sample>> = {
   'GET /topics/:name/offsets': {
     path: '/topics/there/offsets',
     query: { partition: { kind: 'whole', value: '0' }, timestamp_ms: { kind: 'limit', value: '0' } }
+  },
+  'POST /topics/:name/partitions': {
+    path: '/topics/there/partitions',
+    body: { partitions: 5 },
+    fields: { partitions: { kind: 'whole', isRequired: true } }
   },
   'POST /topics/:name/delete-records': {
     path: '/topics/there/delete-records',

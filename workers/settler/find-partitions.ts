@@ -5,14 +5,14 @@
 import { compactableSegments } from '../../src/log/compaction/partition-job.ts'
 import type { Manifest, ManifestPartition } from '../../src/log/manifest.ts'
 import { tierableSegments } from '../../src/log/tiering.ts'
-import type { TierablePartition, TieredTopic } from '../../src/wire/shard/cold.ts'
-import type { CompactablePartition, CompactedTopic } from '../../src/wire/shard/settle.ts'
+import type { TierablePartition, TieredRange } from '../../src/wire/shard/cold.ts'
+import type { CompactablePartition, CompactedRange } from '../../src/wire/shard/settle.ts'
 import { packMessage } from '../../src/wire/msgpack.ts'
 
 /** Keys of objects named in one answer: the others come with the next. */
 const REMOVALS_MAX = 1000
 
-export function findCompactable({ partitions }: Manifest, topics: readonly CompactedTopic[]): CompactablePartition[] {
+export function findCompactable({ partitions }: Manifest, topics: readonly CompactedRange[]): CompactablePartition[] {
   const found: CompactablePartition[] = []
   for (const { firstHandle, partitionCount, dirtyShareMin } of topics) {
     for (let handle = firstHandle; handle < firstHandle + partitionCount; handle++) {
@@ -28,7 +28,7 @@ export function findCompactable({ partitions }: Manifest, topics: readonly Compa
 /** @param nowMs Unix ms. */
 export function findTierable(
   { partitions }: Manifest,
-  topics: readonly TieredTopic[],
+  topics: readonly TieredRange[],
   nowMs: number
 ): TierablePartition[] {
   const found: TierablePartition[] = []

@@ -4,6 +4,7 @@
  *   read the bell → control lane → one group (gather, write, sync, acks) → reads within a budget → publish replies
  *   → nothing left? wait on the bell value read first, until the nearest deadline
  */
+import { rangesOf } from '../../src/model/handles.ts'
 import { assert } from '../../src/base/assert.ts'
 import type { IdleMemory } from '../../src/base/idle-memory.ts'
 import { DiskError } from '../../src/disk/disk.ts'
@@ -181,8 +182,8 @@ export class ShardLoop {
         log.table.configure(message.topic)
         break
       case 'drop':
-        log.table.drop(message.firstHandle)
-        this.#parts.watches.drop(message.firstHandle, message.partitionCount)
+        log.table.drop(message.topic.firstHandle)
+        for (const range of rangesOf(message.topic)) this.#parts.watches.drop(range)
         settling.noteDropped()
         break
       case 'slots-filled':

@@ -4,6 +4,7 @@
  */
 import type { LogTable } from '../../src/log/log-table.ts'
 import type { PartitionLog } from '../../src/log/partition-log.ts'
+import { endOf } from '../../src/model/handles.ts'
 import { limits } from '../../src/model/limits.ts'
 import { write64 } from '../../src/wire/primitives/u64.ts'
 import {
@@ -37,12 +38,12 @@ function gather(table: LogTable, from: number, logs: PartitionLog[]): number {
   let handle = from
   let left = LOOKED_MAX
   for (;;) {
-    const topic = table.topicFrom(handle)
-    if (topic === undefined) return NO_HANDLE
-    const end = topic.firstHandle + topic.partitionCount
-    for (handle = Math.max(handle, topic.firstHandle); handle < end; handle++) {
+    const range = table.rangeFrom(handle)
+    if (range === undefined) return NO_HANDLE
+    const { topic, firstHandle, firstPartition } = range
+    for (handle = Math.max(handle, firstHandle); handle < endOf(range); handle++) {
       if (logs.length === limits.partitionsPerAnswer || left-- === 0) return handle
-      const log = topic.logs[handle - topic.firstHandle]
+      const log = topic.logs[firstPartition + handle - firstHandle]
       if (log !== undefined) logs.push(log)
     }
   }

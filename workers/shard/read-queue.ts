@@ -36,7 +36,6 @@ const TURN_MS = 1
 
 interface Waiting {
   readonly handle: number
-  readonly firstHandle: number
   readonly wanted: ReadWanted
   /** When its time to wait for cold storage is over, monotonic ms; null: it has not waited. */
   readonly coldEndMs: number | null
@@ -132,7 +131,6 @@ export class ReadQueue {
     const partition = buffer.readUInt32BE(at + 12)
     this.#waiting.push({
       handle,
-      firstHandle: handle - partition,
       wanted: {
         requestId,
         format: formatOf(buffer[at + 1]),
@@ -184,8 +182,7 @@ export class ReadQueue {
     const { requestId, partition } = wanted
     this.#coldWaits.park(absent, {
       endMs: coldEndMs,
-      resume: endMs =>
-        void this.#waiting.unshift({ handle, firstHandle: handle - partition, wanted, coldEndMs: endMs }),
+      resume: endMs => void this.#waiting.unshift({ handle, wanted, coldEndMs: endMs }),
       refuse: problem => this.#replies.fail(requestId, 'COLD_UNAVAILABLE', { partition, problem }, 'no')
     })
   }
@@ -193,7 +190,7 @@ export class ReadQueue {
   /** The next read whose topic is still there. */
   #begin(): ReadTask | null {
     for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
-      const topic = this.#log.table.topic(next.firstHandle)
+      const topic = this.#log.table.topicOf(next.handle)
       if (topic === undefined) {
         this.#replies.fail(next.wanted.requestId, 'TOPIC_NOT_FOUND', {}, 'no')
         continue

@@ -8,6 +8,7 @@
  * Nothing wakes it by itself: what is readable changes on this thread alone, and every such change tells it. Main bounds
  * their number (limits.watchesMax). A watch that stands has one request of main in progress.
  */
+import { endOf, type HandleRange } from '../../src/model/handles.ts'
 import type { LogTable } from '../../src/log/log-table.ts'
 import type { PartitionLog } from '../../src/log/partition-log.ts'
 import { storedBytesFrom } from '../../src/log/stored-bytes.ts'
@@ -69,7 +70,7 @@ export class WatchTable {
   /** Takes a WATCH; its bytes are borrowed until return. */
   take(buffer: Buffer, at: number): void {
     const watch = new StandingWatch(buffer, at)
-    const topic = this.#logs.topic(watch.handle - watch.partition)
+    const topic = this.#logs.topicOf(watch.handle)
     if (topic === undefined) {
       this.#replies.fail(watch.requestId, 'TOPIC_NOT_FOUND', {}, 'no')
       return
@@ -102,10 +103,10 @@ export class WatchTable {
     }
   }
 
-  /** A topic is gone: nothing will come. */
-  drop(firstHandle: number, partitionCount: number): void {
+  /** Partitions of a topic that is gone: nothing will come. */
+  drop(range: HandleRange): void {
     if (this.#byRequest.size === 0) return
-    for (let handle = firstHandle; handle < firstHandle + partitionCount; handle++) {
+    for (let handle = range.firstHandle; handle < endOf(range); handle++) {
       for (const watch of this.#byHandle.get(handle) ?? []) {
         this.#remove(watch)
         this.#replies.fail(watch.requestId, 'TOPIC_NOT_FOUND', {}, 'no')

@@ -119,6 +119,8 @@ export class StoreDatabase {
       case 'topic-configured':
         changedOne(this.#statements.configure.run(...configValues(change.config), change.id))
         return
+      case 'topic-grown':
+        return this.#growTopic(change)
       case 'topic-deleted':
         changedOne(this.#statements.bury.run(change.id))
         changedOne(this.#statements.remove.run(change.id))
@@ -127,6 +129,7 @@ export class StoreDatabase {
       case 'tombstones-forgotten':
         for (const id of change.ids) {
           this.#statements.forgetTombstone.run(id)
+          this.#statements.forgetAdded.run(id)
           // Offsets that were on their way when the topic was deleted.
           this.#groups.forgetTopic(id)
         }
@@ -179,6 +182,14 @@ export class StoreDatabase {
     this.#statements.create.run(id, name, firstHandle, partitionCount, ...configValues(config))
   }
 
+  #growTopic({ id, range }: Extract<StoreChange, { kind: 'topic-grown' }>): void {
+    const { firstPartition, firstHandle, partitionCount } = range
+    const moved = this.#statements.allotHandles.run(firstHandle + partitionCount, firstHandle)
+    assert(moved.changes === 1, 'handles must be above every one ever allotted')
+    changedOne(this.#statements.grow.run(firstPartition + partitionCount, id, firstPartition))
+    this.#statements.addPartitions.run(firstHandle, id, firstPartition, partitionCount)
+  }
+
   /** Replaces a row of that id: main was told that it could not be stored, or it could not be removed. */
   #addProducer({ number, id, owner, isClaimed, lastUsedMs }: Producer): void {
     const moved = this.#statements.allotProducer.run(number + 1, number)
@@ -217,6 +228,10 @@ interface Statements {
   readonly place: StatementSync
   readonly leaveSlots: StatementSync
   readonly allot: StatementSync
+  readonly allotHandles: StatementSync
+  readonly grow: StatementSync
+  readonly addPartitions: StatementSync
+  readonly forgetAdded: StatementSync
   readonly create: StatementSync
   readonly configure: StatementSync
   readonly bury: StatementSync
@@ -245,6 +260,12 @@ function prepareStatements(database: DatabaseSync): Statements {
     allot: database.prepare(
       'UPDATE state SET next_topic_id = ?, next_handle = ? WHERE next_topic_id <= ? AND next_handle <= ?'
     ),
+    allotHandles: database.prepare('UPDATE state SET next_handle = ? WHERE next_handle <= ?'),
+    grow: database.prepare('UPDATE topics SET partition_count = ? WHERE id = ? AND partition_count = ?'),
+    addPartitions: database.prepare(
+      'INSERT INTO added_partitions (first_handle, topic, first_partition, partition_count) VALUES (?, ?, ?, ?)'
+    ),
+    forgetAdded: database.prepare('DELETE FROM added_partitions WHERE topic = ?'),
     create: database.prepare(
       `INSERT INTO topics (id, name, first_handle, partition_count, ${columns})
        VALUES (?, ?, ?, ?, ${configColumns.map(() => '?').join(', ')})`

@@ -5,6 +5,7 @@
  *   topics      live topics with their configuration
  *   journals    by shard, the newest journal slot known to be durable (durability V2)
  *   tombstones  deleted topics whose handles may still stand in a slot (durability V6)
+ *   added_partitions  of topics and tombstones, partitions that came later
  *   producers   producer ids of HTTP and ES01 with the numbers that the journal has for them (durability W5)
  *   keys        API keys: what they may do, and what is kept of their secrets (model/keys.ts)
  *   groups, group_offsets  consumer groups and what they committed: group-rows.ts
@@ -15,6 +16,7 @@
  */
 import { randomBytes } from 'node:crypto'
 import type { DatabaseSync } from 'node:sqlite'
+import type { HandleRange } from '../../src/model/handles.ts'
 import { toTopicId } from '../../src/model/ids.ts'
 import type { Producer } from '../../src/model/producer.ts'
 import { cleanupPolicies, partitioners, timestampTypes } from '../../src/model/topic.ts'
@@ -27,7 +29,7 @@ import { groupTables, noteColumns, readGroups } from './group-rows.ts'
 import { readSchemas, schemaTables } from './schema-rows.ts'
 
 /** PRAGMA user_version. Raised by one with every change of the tables; an older one is migrated, a newer one refused. */
-export const FORMAT_VERSION = 9
+export const FORMAT_VERSION = 10
 /** PRAGMA application_id: the letters MLRC. */
 export const APPLICATION_ID = 0x4d4c_5243
 
@@ -117,6 +119,16 @@ const messageColumns = `
   ALTER TABLE topics ADD COLUMN segment_ms TEXT;
 `
 
+/** What made format 10 of format 9: topics that grew, live or deleted, have a row for each time; partition_count is of all. */
+const addedTable = `
+  CREATE TABLE added_partitions (
+    first_handle INTEGER PRIMARY KEY,
+    topic INTEGER NOT NULL,
+    first_partition INTEGER NOT NULL,
+    partition_count INTEGER NOT NULL
+  ) STRICT;
+`
+
 /** What makes each format of the one before, from format 2 on; the fifth and sixth are those of consumer groups and of schemas. */
 const migrations: readonly string[] = [
   producerTables,
@@ -126,7 +138,8 @@ const migrations: readonly string[] = [
   schemaTables,
   validationColumn,
   messageColumns,
-  noteColumns
+  noteColumns,
+  addedTable
 ]
 
 /**
@@ -178,14 +191,21 @@ function createTables(database: DatabaseSync): void {
 export function readImage(database: DatabaseSync): StoreImage {
   const state = database.prepare('SELECT * FROM state').get()
   if (state === undefined) throw new StoreOpenError('damaged', 'the store has no state row')
+  const added = readAdded(database)
   return {
     directoryId: textOf(state, 'directory_id'),
     shardCount: countOf(state, 'shard_count'),
     placementEpoch: integerOf(state, 'placement_epoch'),
     nextShardCount: countOf(state, 'next_shard_count'),
     previousShardCount: countOf(state, 'previous_shard_count'),
-    topics: database.prepare('SELECT * FROM topics ORDER BY id').all().map(topicOf),
-    tombstones: database.prepare('SELECT * FROM tombstones ORDER BY id').all().map(tombstoneOf),
+    topics: database
+      .prepare('SELECT * FROM topics ORDER BY id')
+      .all()
+      .map(row => ({ ...topicOf(row), ...addedTo(row, added) })),
+    tombstones: database
+      .prepare('SELECT * FROM tombstones ORDER BY id')
+      .all()
+      .map(row => ({ ...tombstoneOf(row), ...addedTo(row, added) })),
     newestSlots: database
       .prepare('SELECT * FROM journals ORDER BY shard')
       .all()
@@ -199,6 +219,26 @@ export function readImage(database: DatabaseSync): StoreImage {
     ...readSchemas(database),
     nextSchemaId: integerOf(state, 'next_schema_id')
   }
+}
+
+/** By topic, in the order of their partitions. */
+function readAdded(database: DatabaseSync): ReadonlyMap<number, readonly HandleRange[]> {
+  const added = new Map<number, HandleRange[]>()
+  for (const row of database.prepare('SELECT * FROM added_partitions ORDER BY topic, first_partition').all()) {
+    const topic = integerOf(row, 'topic')
+    const range = {
+      firstPartition: integerOf(row, 'first_partition'),
+      firstHandle: integerOf(row, 'first_handle'),
+      partitionCount: integerOf(row, 'partition_count')
+    }
+    added.set(topic, [...(added.get(topic) ?? []), range])
+  }
+  return added
+}
+
+function addedTo(row: Row, added: ReadonlyMap<number, readonly HandleRange[]>): { added?: readonly HandleRange[] } {
+  const ranges = added.get(integerOf(row, 'id'))
+  return ranges === undefined ? {} : { added: ranges }
 }
 
 /** The config columns, in the order of configColumns. */

@@ -88,11 +88,11 @@ function newestSlotOf({ newestSlots }: StoreImage, shard: number): number {
 /** Where the files of a handle are, by the names in the store: what the broker itself says to its settler. */
 function placesOf(image: StoreImage): (handle: number) => HandlePlace {
   const names = new PartitionNames(image)
-  const directories = new Map(image.topics.map(({ firstHandle, name, id }) => [firstHandle, `topics/${name}~${id}`]))
+  const directories = new Map(image.topics.map(({ name, id }) => [name, `topics/${name}~${id}`]))
   return handle => {
-    const { partition, isDeleted } = names.nameOf(handle)
+    const { topic, partition, isDeleted } = names.nameOf(handle)
     if (isDeleted) return { kind: 'dropped' }
-    const directory = partition === null ? undefined : directories.get(handle - partition)
+    const directory = topic === null ? undefined : directories.get(topic)
     return {
       kind: 'kept',
       directory: directory === undefined ? `topics/unknown~h${handle}/0` : `${directory}/${partition}`

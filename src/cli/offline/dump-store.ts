@@ -47,6 +47,7 @@ export function cutStore(path: string, { topics, includesKeys }: StoreCut): void
     }
     // Their handles stand in no slot any more (V6): all is settled.
     database.exec('DELETE FROM tombstones')
+    database.exec('DELETE FROM added_partitions WHERE topic NOT IN (SELECT id FROM topics)')
     if (!includesKeys) for (const table of keyTables) database.exec(`DELETE FROM ${table}`)
     // One file, without a write-ahead log beside it.
     database.exec('PRAGMA wal_checkpoint(TRUNCATE); PRAGMA journal_mode = DELETE; VACUUM')

@@ -1,5 +1,6 @@
 /** Runs `inspect`: finds what was asked for and prints it row by row. Memory is bounded by one group or block. */
 import type { StoreImage } from '../../control/store-image.ts'
+import { handleOf } from '../../model/handles.ts'
 import { shardOf } from '../../model/ids.ts'
 import { StoreOpenError } from '../../store/store-open-error.ts'
 import { BatchRecords } from '../../wire/batch/records.ts'
@@ -115,7 +116,7 @@ function findPartition({ store, names, journals }: DataDirectory, options: Optio
   if (partition >= topic.partitionCount) {
     throw new UsageError(`--partition ${partition}: topic '${topicName}' has ${topic.partitionCount}, numbered from 0`)
   }
-  const handle = topic.firstHandle + partition
+  const handle = handleOf(topic, partition)
   const shard = shardCount === null ? 0 : shardOf(handle, shardCount)
   return {
     name: names.nameOf(handle),

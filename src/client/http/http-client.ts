@@ -254,6 +254,11 @@ export class HttpClient {
     return this.#call('GET', `/admin/tiered/${encodeURIComponent(topic)}/${partition}`)
   }
 
+  /** @param partitions that the topic is to have, more than it has. */
+  addPartitions(name: string, partitions: number): Promise<Answer<TopicAnswer>> {
+    return this.#call('POST', `${topicPath(name)}/partitions`, writeExact({ partitions }))
+  }
+
   /** Drops the records of a partition below an offset, for good. */
   deleteRecords(name: string, partition: number, offset: Whole): Promise<Answer<DeletedRecordsAnswer>> {
     return this.#call('POST', `${topicPath(name)}/delete-records`, writeExact({ partition, offset }))

@@ -159,6 +159,17 @@ export class Coordinator {
     }
   }
 
+  /**
+   * A topic has more partitions: the groups that read it share them out, one at each step. @returns how many it has been.
+   */
+  *grow(topic: string): Generator<number> {
+    let looked = 0
+    for (const [number, membership] of this.#live) {
+      if (membership.hasTopic(topic)) this.#changing(number, membership, () => membership.grow(this.#countOf))
+      yield ++looked
+    }
+  }
+
   /** Of a group that is removed. It must have no members. */
   forget(group: Group): void {
     this.#memberships.delete(group.number)

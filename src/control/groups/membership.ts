@@ -87,6 +87,11 @@ export class Membership {
     return this.#members.values()
   }
 
+  /** Whether some member subscribes to it. */
+  hasTopic(topic: string): boolean {
+    return this.#subscriptions.has(topic)
+  }
+
   /** Every topic that some member subscribes to. */
   topics(): Iterable<string> {
     return this.#subscriptions.keys()
@@ -138,6 +143,11 @@ export class Membership {
     for (const id of gone) this.#remove(id)
     if (gone.length > 0) this.#rebalance(countOf)
     return gone
+  }
+
+  /** A topic has more partitions than before. */
+  grow(countOf: CountOf): void {
+    this.#rebalance(countOf)
   }
 
   #remove(id: string): void {

@@ -52,6 +52,7 @@ import {
   subjectVersions
 } from './schemas/schema-routes.ts'
 import {
+  addPartitions,
   changeTopicConfig,
   createTopic,
   deleteRecords,
@@ -70,6 +71,7 @@ export const routes: readonly Route[] = [
   route('DELETE', '/topics/:name', deleteTopic, 'delete topic', topicDocs.delete),
   route('GET', '/topics/:name/config', topicConfig, 'read topic config', topicDocs.config),
   route('PUT', '/topics/:name/config', changeTopicConfig, 'change topic config', topicDocs.changeConfig),
+  route('POST', '/topics/:name/partitions', addPartitions, 'add partitions', topicDocs.addPartitions),
   route('POST', '/topics/:name/produce', produce, 'produce', recordDocs.produce),
   route('GET', '/topics/:name/consume', consume, 'consume', recordDocs.consume),
   streamRoute('/topics/:name/stream', streamTopic, 'consume', recordDocs.stream),

@@ -98,6 +98,11 @@ export function readConfigPatch(body: ExactJson): TopicConfigPatch {
   return patchOf(fieldsOf(body, 'body'), '')
 }
 
+/** The body of `POST /topics/:name/partitions`. @throws BrokerError FIELD_INVALID */
+export function readAddPartitions(body: ExactJson): number {
+  return Number(requireWhole(fieldsOf(body, 'body'), 'partitions', U32_MAX))
+}
+
 /** The body of `POST /topics/:name/delete-records`. @throws BrokerError FIELD_INVALID */
 export function readDeleteRecords(body: ExactJson): { partition: number; offset: bigint } {
   const fields = fieldsOf(body, 'body')

@@ -4,7 +4,7 @@ import { writeTopicConfig, writeTopicDescription } from '../../wire/json/topic-j
 import type { BodySink } from './engines/engine.ts'
 import type { Exchange } from './exchange.ts'
 import { withJsonBody } from './json-body.ts'
-import { readConfigPatch, readCreateTopic, readDeleteRecords } from './topic-form.ts'
+import { readAddPartitions, readConfigPatch, readCreateTopic, readDeleteRecords } from './topic-form.ts'
 
 const writeCreated = (topic: { name: string; partitions: number }): string =>
   JSON.stringify({ name: topic.name, partitions: topic.partitions })
@@ -46,6 +46,15 @@ export function changeTopicConfig(exchange: Exchange): BodySink | null {
       200,
       broker.changeTopicConfig(exchange.who, exchange.name, readConfigPatch(value)).then(writeTopicConfig)
     )
+  })
+}
+
+/** `POST /topics/:name/partitions` */
+export function addPartitions(exchange: Exchange): BodySink | null {
+  const { who, name, services } = exchange
+  return withJsonBody(exchange, value => {
+    const partitions = readAddPartitions(value)
+    exchange.answerWith(200, services.broker.addPartitions(who, { name, partitions }).then(writeCreated))
   })
 }
 

@@ -33,8 +33,8 @@ export interface ColdSegment {
   readonly blocksChecksum: number
 }
 
-/** A topic whose old segments go to cold storage. */
-export interface TieredTopic {
+/** Partitions of a topic whose old segments go to cold storage. */
+export interface TieredRange {
   readonly firstHandle: number
   readonly partitionCount: number
   /** What may stay on the local disk; null: no limit. */

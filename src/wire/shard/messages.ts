@@ -5,6 +5,7 @@
  * A record travels in the ring layout of model/requests.ts.
  */
 import type { Written } from '../../model/errors.ts'
+import type { PartitionHandles } from '../../model/handles.ts'
 import type { CleanupPolicy } from '../../model/topic.ts'
 import type { ColdSegment } from './cold.ts'
 import type { SettleFailure, SettleReport, SettleWish } from './settle.ts'
@@ -126,9 +127,7 @@ export function writtenOf(number: number): Written {
 }
 
 /** What a shard needs to know of a topic. segmentBytes is the effective one, at most 2^31 − 1. */
-export interface ShardTopic {
-  readonly firstHandle: number
-  readonly partitionCount: number
+export interface ShardTopic extends PartitionHandles {
   readonly segmentBytes: number
   /** Age at which a segment ends, up to 2^64 − 1. Absent: that of the broker. */
   readonly segmentMs?: number | bigint
@@ -146,8 +145,9 @@ export interface TopicRetention {
 /** Control lane. `id` is answered by an ACK, or by FAILED. */
 export type ControlMessage =
   | { readonly kind: 'open'; readonly id: number; readonly topics: readonly ShardTopic[] }
+  /** Its settings and its partitions, which never become fewer, as they are from now on. */
   | { readonly kind: 'configure'; readonly id: number; readonly topic: ShardTopic }
-  | { readonly kind: 'drop'; readonly id: number; readonly firstHandle: number; readonly partitionCount: number }
+  | { readonly kind: 'drop'; readonly id: number; readonly topic: PartitionHandles }
   /** Spare slots asked for that will not come, in bytes: the shard may ask again. */
   | { readonly kind: 'slots-failed'; readonly id: number; readonly bytes: number }
   | {

@@ -2,7 +2,8 @@
  * What main and the settler thread say to each other: structured clones over the thread's port. What a settle job made
  * of partitions travels on to the shard as bytes that main does not look into (manifest shapes, msgpack).
  */
-import type { TierablePartition, TieredTopic } from './cold.ts'
+import type { HandleRange } from '../../model/handles.ts'
+import type { TierablePartition, TieredRange } from './cold.ts'
 
 /** A slot to settle, by file name. */
 export interface SlotName {
@@ -11,9 +12,7 @@ export interface SlotName {
 }
 
 /** What a range of handles is. */
-export interface TopicPlace {
-  readonly firstHandle: number
-  readonly partitionCount: number
+export interface TopicPlace extends HandleRange {
   /** Relative to the data directory: `topics/orders~17`. null: the topic is deleted, nothing of it is kept. */
   readonly directory: string | null
 }
@@ -73,9 +72,9 @@ export type SettlerJob =
       readonly graceMs: number
     }
   /** Answers with partitions of these topics that have sealed segments to compact. */
-  | { readonly kind: 'find-compactable'; readonly place: ShardPlace; readonly topics: readonly CompactedTopic[] }
+  | { readonly kind: 'find-compactable'; readonly place: ShardPlace; readonly topics: readonly CompactedRange[] }
   /** Answers with partitions of these topics that have segments for cold storage, and objects that are to go from there. */
-  | { readonly kind: 'find-tierable'; readonly place: ShardPlace; readonly topics: readonly TieredTopic[] }
+  | { readonly kind: 'find-tierable'; readonly place: ShardPlace; readonly topics: readonly TieredRange[] }
   /** Answers with the cold segments of a partition that end behind its present start. */
   | { readonly kind: 'find-cold'; readonly place: ShardPlace; readonly handle: number; readonly startOffset: number }
   /** These objects are gone. */
@@ -89,8 +88,8 @@ export type SettlerJob =
   /** The shard died: its jobs end, and its manifest is read anew next time. Answered. */
   | { readonly kind: 'cancel'; readonly shard: number }
 
-/** A topic to be compacted. */
-export interface CompactedTopic {
+/** Partitions of a topic to be compacted. */
+export interface CompactedRange {
   readonly firstHandle: number
   readonly partitionCount: number
   /** Share of its sealed bytes that were never compacted, from which on a partition is. 0: any. */

@@ -148,7 +148,7 @@ export class BrokerStage {
       store,
       defaults,
       keys: noKeys,
-      groups: { ...noGroups, forgetTopic: () => undefined },
+      groups: { ...noGroups, forgetTopic: () => undefined, partitionsAdded: () => Promise.resolve() },
       classicGroups: noClassicGroups,
       schemas: noSchemas,
       groupFlush: { problem: null },

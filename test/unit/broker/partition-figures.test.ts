@@ -5,6 +5,7 @@ import { readPartitionFigures, type AskedShards } from '../../../src/broker/part
 import { LogTable } from '../../../src/log/log-table.ts'
 import type { PartitionLog } from '../../../src/log/partition-log.ts'
 import { BrokerError } from '../../../src/model/errors.ts'
+import { handleOf, withRange } from '../../../src/model/handles.ts'
 import { shardOf, toTopicId } from '../../../src/model/ids.ts'
 import { limits } from '../../../src/model/limits.ts'
 import type { PartitionFigures } from '../../../src/model/metrics.ts'
@@ -81,8 +82,15 @@ function open(stubs: readonly StubShard[], topic: Topic): void {
     table.open({ firstHandle: topic.firstHandle, partitionCount: topic.partitionCount, segmentBytes: 1000 })
 }
 
+/** One to twenty partitions more, from that handle on. */
+function grown(stubs: readonly StubShard[], topic: Topic, firstHandle: number, partitionCount: number): Topic {
+  const wider = withRange(topic, { firstPartition: topic.partitionCount, firstHandle, partitionCount })
+  for (const { table } of stubs) table.configure({ ...wider, segmentBytes: 1000 })
+  return wider
+}
+
 function logOf(stubs: readonly StubShard[], topic: Topic, partition: number): PartitionLog {
-  const stub = stubs[shardOf(topic.firstHandle + partition, stubs.length)]
+  const stub = stubs[shardOf(handleOf(topic, partition), stubs.length)]
   const log = stub?.table.topic(topic.firstHandle)?.log(partition)
   assert.ok(log !== undefined)
   return log
@@ -113,6 +121,15 @@ test('every partition is told with its own numbers, whatever topics and shards t
       handle += topic.partitionCount
       topics.push(topic)
       open(stubs, topic)
+    }
+    for (let times = dice.below(30); times > 0; times--) {
+      const i = dice.below(topics.length)
+      const more = 1 + dice.below(20)
+      handle += dice.below(100)
+      topics[i] = grown(stubs, topics[i] as Topic, handle, more)
+      handle += more
+    }
+    for (const topic of topics) {
       const ends = Array.from({ length: topic.partitionCount }, () => (dice.chance(0.6) ? 1 + dice.below(1000) : 0))
       expected.push(ends)
       ends.forEach((end, partition) => {
@@ -148,7 +165,7 @@ test('of a shard that is down nothing is known, and the others are told', async 
   assert.deepEqual(endsOf(figures), [[0, null, 9, null, 0]])
 })
 
-test('a topic that is made meanwhile is not told, one that is deleted spoils no other', async () => {
+test('a topic or partition that is made meanwhile is not told, one that is deleted spoils no other', async () => {
   const stub = new StubShard()
   const topics = [topicOf(1, 10, 2), topicOf(2, 20, 2), topicOf(4, 40, 2)]
   for (const topic of topics) open([stub], topic)
@@ -159,6 +176,7 @@ test('a topic that is made meanwhile is not told, one that is deleted spoils no 
     const made = topicOf(3, 30, 2)
     open([stub], made)
     logOf([stub], made, 0).highWatermark = 33
+    logOf([stub], grown([stub], first, 50, 1), 2).highWatermark = 50
     stub.table.drop(second.firstHandle)
   }
   const figures = await readPartitionFigures(shardsOf([stub]), topics)

@@ -3,8 +3,9 @@ import { describe, test } from 'node:test'
 import { Catalog } from '../../../src/control/catalog.ts'
 import { ChangeTurns } from '../../../src/control/change-turns.ts'
 import { decideCreate } from '../../../src/control/topic-decisions.ts'
+import { handleOf } from '../../../src/model/handles.ts'
 import { toTopicId } from '../../../src/model/ids.ts'
-import { create, defaults, emptyImage, remove, topicOf } from './topics.ts'
+import { create, defaults, emptyImage, grow, remove, topicOf } from './topics.ts'
 
 describe('the catalog', () => {
   test('lists names sorted by code unit, whatever the order of creation', () => {
@@ -87,7 +88,18 @@ describe('the catalog', () => {
     const seenHandles = new Set<number>()
     for (let step = 0; step < 2000; step++) {
       const name = `t${dice(40)}`
-      if (expected.has(name)) {
+      const before = expected.get(name)
+      if (before !== undefined && dice(2) === 0) {
+        const { added = [] } = grow(catalog, name, before.length + 1 + dice(4))
+        const range = added.at(-1)
+        assert(range !== undefined)
+        for (let i = 0; i < range.partitionCount; i++) {
+          const handle = range.firstHandle + i
+          assert.ok(!seenHandles.has(handle), `seed ${seed}: a handle was given twice`)
+          seenHandles.add(handle)
+          before.push(handle)
+        }
+      } else if (before !== undefined) {
         remove(catalog, name)
         expected.delete(name)
       } else {
@@ -102,6 +114,17 @@ describe('the catalog', () => {
       }
     }
     assert.deepEqual(catalog.names(), [...expected.keys()].sort())
+    for (const [name, handles] of expected) {
+      const topic = catalog.topicNamed(name)
+      assert(topic !== undefined)
+      assert.deepEqual(
+        handles.map((_, partition) => handleOf(topic, partition)),
+        handles
+      )
+      handles.forEach((handle, partition) =>
+        assert.deepEqual(catalog.meaningOf(handle), { kind: 'live', topic, partition }, `seed ${seed}`)
+      )
+    }
     const live = new Set([...expected.values()].flat())
     for (const handle of seenHandles) {
       assert.equal(catalog.meaningOf(handle).kind, live.has(handle) ? 'live' : 'tombstone', `seed ${seed}`)

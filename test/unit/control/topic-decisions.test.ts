@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { Catalog } from '../../../src/control/catalog.ts'
-import { decideConfigure, decideCreate, decideDelete } from '../../../src/control/topic-decisions.ts'
+import { decideConfigure, decideCreate, decideDelete, decideGrow } from '../../../src/control/topic-decisions.ts'
 import { BrokerError } from '../../../src/model/errors.ts'
 import type { ErrorCode } from '../../../src/model/errors.ts'
+import { handleOf } from '../../../src/model/handles.ts'
 import { limits } from '../../../src/model/limits.ts'
 import type { TopicConfigPatch } from '../../../src/model/topic.ts'
-import { configure, create, defaultConfig, defaults, emptyImage, remove, topicOf } from './topics.ts'
+import { configure, create, defaultConfig, defaults, emptyImage, grow, remove, topicOf } from './topics.ts'
 
 const refused = (code: ErrorCode, mention = '') => {
   return (error: unknown) => error instanceof BrokerError && error.code === code && error.message.includes(mention)
@@ -215,6 +216,52 @@ describe('the configuration of a topic', () => {
     assert.equal(catalog.topicNamed('a')?.config.retention_ms, null)
     catalog.apply(change)
     assert.equal(configure(catalog, 'a', { segment_bytes: 256 }).config.retention_ms, 5)
+  })
+})
+
+describe('giving a topic more partitions', () => {
+  test('adds handles that nobody had, and keeps those that there are', () => {
+    const catalog = new Catalog(emptyImage)
+    create(catalog, 'a', 2)
+    create(catalog, 'b', 3)
+    grow(catalog, 'a', 3)
+    create(catalog, 'c', 1)
+    const topic = grow(catalog, 'a', 5)
+    assert.deepEqual(
+      [0, 1, 2, 3, 4].map(partition => handleOf(topic, partition)),
+      [1, 2, 6, 8, 9]
+    )
+    assert.deepEqual(catalog.topicNamed('a'), topic)
+  })
+
+  test('is refused where they would not become more, and beyond the limits, and changes nothing', () => {
+    const catalog = new Catalog(emptyImage)
+    create(catalog, 'a', 3)
+    for (const count of [1, 2, 3])
+      assert.throws(() => grow(catalog, 'a', count), refused('FIELD_INVALID'), String(count))
+    for (const count of [0, 1.5, limits.partitionsMax + 1])
+      assert.throws(() => grow(catalog, 'a', count), refused('FIELD_RANGE'), String(count))
+    assert.throws(() => grow(catalog, 'b', 4), refused('TOPIC_NOT_FOUND'))
+    assert.deepEqual([catalog.topicNamed('a')?.partitionCount, catalog.next.handle], [3, 4])
+    while (catalog.claimed.partitionCount + limits.partitionsMax <= limits.partitionsTotalMax)
+      create(catalog, `t${catalog.next.topicId}`, limits.partitionsMax)
+    create(catalog, 'last', limits.partitionsMax - 10)
+    const left = limits.partitionsTotalMax - catalog.claimed.partitionCount
+    assert.throws(() => grow(catalog, 'a', 3 + left + 1), refused('FIELD_INVALID'))
+    grow(catalog, 'a', 3 + left)
+    assert.equal(catalog.claimed.partitionCount, limits.partitionsTotalMax)
+  })
+
+  test('that the store refuses leaves the topic as it was, and the handles unused', () => {
+    const catalog = new Catalog(emptyImage)
+    create(catalog, 'a', 3)
+    const { change } = decideGrow(catalog, 'a', 5)
+    catalog.reserve(change)
+    assert.equal(catalog.claimed.partitionCount, 5)
+    assert.throws(() => decideGrow(catalog, 'a', 6), refused('OVERLOADED'))
+    catalog.abandon(change)
+    assert.deepEqual([catalog.claimed.partitionCount, catalog.topicNamed('a')?.partitionCount], [3, 3])
+    assert.equal(handleOf(grow(catalog, 'a', 4), 3), 6)
   })
 })
 

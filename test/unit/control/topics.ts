@@ -1,7 +1,7 @@
 /** Ready-made catalogs and topics for the tests of this folder and of the store. */
 import { Catalog } from '../../../src/control/catalog.ts'
 import type { StoreImage } from '../../../src/control/store-image.ts'
-import { decideConfigure, decideCreate, decideDelete } from '../../../src/control/topic-decisions.ts'
+import { decideConfigure, decideCreate, decideDelete, decideGrow } from '../../../src/control/topic-decisions.ts'
 import type { TopicDecision, TopicDefaults } from '../../../src/control/topic-decisions.ts'
 import { toTopicId } from '../../../src/model/ids.ts'
 import type { Topic, TopicConfig, TopicConfigPatch } from '../../../src/model/topic.ts'
@@ -75,6 +75,10 @@ export function create(catalog: Catalog, name: string, partitions = 1, config: T
 
 export function configure(catalog: Catalog, name: string, patch: TopicConfigPatch): Topic {
   return carryOut(catalog, decideConfigure(catalog, name, patch, defaults))
+}
+
+export function grow(catalog: Catalog, name: string, count: number): Topic {
+  return carryOut(catalog, decideGrow(catalog, name, count))
 }
 
 export function remove(catalog: Catalog, name: string): Topic {

@@ -8,13 +8,18 @@ import { applyChange, changeOf } from '../../../src/log/settle/partition-change.
 
 describe('the data of a handle', () => {
   const topics = [
-    { firstHandle: 10, partitionCount: 3, directory: 'topics/live~1' },
-    { firstHandle: 20, partitionCount: 2, directory: null }
+    { firstPartition: 0, firstHandle: 10, partitionCount: 3, directory: 'topics/live~1' },
+    { firstPartition: 0, firstHandle: 20, partitionCount: 2, directory: null }
   ]
 
   it('goes where its topic is, and is dropped only if its topic is known to be deleted', () => {
     assert.deepEqual(placeOfHandle(topics, 12), { kind: 'kept', directory: 'topics/live~1/2' })
     for (const handle of [20, 21]) assert.deepEqual(placeOfHandle(topics, handle), { kind: 'dropped' })
+  })
+
+  it('of a partition that was added is under its number in the topic', () => {
+    const grown = [...topics, { firstPartition: 3, firstHandle: 30, partitionCount: 2, directory: 'topics/live~1' }]
+    assert.deepEqual(placeOfHandle(grown, 31), { kind: 'kept', directory: 'topics/live~1/4' })
   })
 
   it('that is neither live nor deleted is kept', () => {

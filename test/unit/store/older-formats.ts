@@ -14,7 +14,8 @@ const additions: Readonly<Record<number, string>> = {
   6: `DROP TABLE schemas; DROP TABLE schema_versions; DROP TABLE schema_modes; ${dropColumns('state', 'next_schema_id')}`,
   7: dropColumns('topics', 'validate_schema'),
   8: dropColumns('topics', 'message_timestamp_type', 'max_message_bytes', 'segment_ms'),
-  9: dropColumns('group_offsets', 'leader_epoch', 'metadata')
+  9: dropColumns('group_offsets', 'leader_epoch', 'metadata'),
+  10: 'DROP TABLE added_partitions'
 }
 
 /** @param connection to a store of today's format. */

@@ -5,11 +5,12 @@ import { describe, test } from 'node:test'
 import type { Logger } from '../../../src/base/logger.ts'
 import { Catalog } from '../../../src/control/catalog.ts'
 import type { StoreChange } from '../../../src/control/store-image.ts'
-import { decideConfigure, decideCreate, decideDelete } from '../../../src/control/topic-decisions.ts'
+import { decideConfigure, decideCreate, decideDelete, decideGrow } from '../../../src/control/topic-decisions.ts'
 import type { TopicDecision } from '../../../src/control/topic-decisions.ts'
 import { BrokerError } from '../../../src/model/errors.ts'
+import { rangesOf } from '../../../src/model/handles.ts'
 import { toTopicId } from '../../../src/model/ids.ts'
-import type { TopicConfigPatch } from '../../../src/model/topic.ts'
+import type { Topic, TopicConfigPatch } from '../../../src/model/topic.ts'
 import type { Store } from '../../../src/store/store.ts'
 import { defaults, topicOf, emptyImage } from '../control/topics.ts'
 import { freshDataDir, openForTest } from './store-tools.ts'
@@ -92,6 +93,40 @@ describe('a restart', () => {
       ]
     )
   })
+})
+
+test('partitions that were added are there after a restart, and after their topic until it is forgotten', async t => {
+  const dataDir = freshDataDir(t)
+  const store = await openForTest(t, dataDir)
+  const catalog = new Catalog(store.image)
+  await carryOut(catalog, store, decideCreate(catalog, { name: 'a', partitions: 2, config: {} }, defaults))
+  await carryOut(catalog, store, decideCreate(catalog, { name: 'b', partitions: 1, config: {} }, defaults))
+  await carryOut(catalog, store, decideGrow(catalog, 'a', 5))
+  await carryOut(catalog, store, decideGrow(catalog, 'b', 2))
+  await carryOut(catalog, store, decideGrow(catalog, 'a', 6))
+  await store.close()
+  const next = await openForTest(t, dataDir)
+  const { topics, nextHandle } = next.image
+  assert.deepEqual(topics, catalog.topics)
+  assert.deepEqual(
+    [rangesOf(topics[0] as Topic).map(({ firstHandle }) => firstHandle), topics[0]?.partitionCount, nextHandle],
+    [[1, 4, 8], 6, 9]
+  )
+  const again = new Catalog(next.image)
+  await carryOut(again, next, decideDelete(again, 'a'))
+  await next.close()
+  const last = await openForTest(t, dataDir)
+  const final = new Catalog(last.image)
+  assert.deepEqual(final.tombstones, again.tombstones)
+  for (const handle of [1, 2, 4, 5, 6, 8]) assert.equal(final.meaningOf(handle).kind, 'tombstone', String(handle))
+  const forgotten = { kind: 'tombstones-forgotten', ids: final.tombstones.map(({ id }) => id) } as const
+  await last.commit([forgotten])
+  final.apply(forgotten)
+  for (const handle of [1, 4, 8]) assert.equal(final.meaningOf(handle).kind, 'unknown')
+  assert.equal(final.meaningOf(7).kind, 'live')
+  await last.close()
+  const { image } = await openForTest(t, dataDir)
+  assert.deepEqual([image.tombstones, image.topics.length], [[], 1])
 })
 
 describe('a commit', () => {

@@ -72,6 +72,21 @@ export const topicDocs = {
     answers: { 200: json('All of its fields, as they are now.', noun('TopicConfig')) },
     errors: ['TOPIC_NOT_FOUND', 'FIELD_RANGE', ...changeErrors]
   },
+  addPartitions: {
+    id: 'addPartitions',
+    tag: 'topics',
+    about: 'Give a topic more partitions.',
+    details:
+      'Those that there are keep their records. A key may go to another partition from then on: its records are in order before and after, not across.',
+    path: topicPath,
+    body: jsonBody(
+      fields({
+        partitions: u32('How many it is to have, more than it has.', { minimum: 1, maximum: limits.partitionsMax })
+      })
+    ),
+    answers: { 200: json('They are there, on disk.', noun('Topic')) },
+    errors: ['TOPIC_NOT_FOUND', 'FIELD_RANGE', ...changeErrors]
+  },
   deleteRecords: {
     id: 'deleteRecords',
     tag: 'topics',

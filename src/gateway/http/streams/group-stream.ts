@@ -41,6 +41,9 @@ class GroupSource implements StreamSource {
     this.#take(answer)
   }
 
+  /** What the member has is told by the group. */
+  readonly isOutgrown = false
+
   shapeOf({ topic, partition }: Follower): { readonly key: string; readonly shape: EventShape } {
     // All streams of groups that get the same records get the same text.
     return { key: `group ${topic}`, shape: { id: null, topic, partition } }

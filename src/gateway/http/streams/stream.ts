@@ -30,6 +30,8 @@ export interface StreamRequest {
 /** What differs between the kinds of streams. */
 export interface StreamSource {
   shapeOf(follower: Follower): { readonly key: string; readonly shape: EventShape }
+  /** The topic has more partitions than it follows: the stream ends, and who comes again follows all. */
+  readonly isOutgrown: boolean
   /** The client has taken all that it was sent: something may wait to be sent first. */
   onDrained(): void
   /** The stream has ended. */
@@ -174,6 +176,7 @@ export class Stream implements FollowingStream, HubStream, ReplyWatcher {
     if (this.#isBlocked) return
     // One that waits nowhere, for a quota or because its member has no partition, hears of it here alone.
     if (this.who.isRevoked) this.end(new BrokerError('KEY_REVOKED'))
+    else if (this.#source.isOutgrown) this.#finish()
     else if (nowMs - this.#sentAtMs >= this.#hub.heartbeatMs) this.send(HEARTBEAT, 0)
   }
 
@@ -183,7 +186,11 @@ export class Stream implements FollowingStream, HubStream, ReplyWatcher {
     const { requestId, text } = toldOf(error)
     if (isInternal(error)) logFailure(services.logger, requestId, error, { method: head.method, path: head.path })
     reply.push(endEvent(error, text))
-    reply.finish()
+    this.#finish()
+  }
+
+  #finish(): void {
+    this.#request.reply.finish()
     this.#close()
   }
 

@@ -31,10 +31,17 @@ interface Asked {
 
 class TopicSource implements StreamSource {
   readonly #followers: readonly Follower[]
+  readonly #partitionCountNow: () => number
   readonly #shapes = new Map<Follower, EventShape>()
 
-  constructor(followers: readonly Follower[]) {
+  /** @param partitionCountNow how many it would follow if it began now. */
+  constructor(followers: readonly Follower[], partitionCountNow: () => number) {
     this.#followers = followers
+    this.#partitionCountNow = partitionCountNow
+  }
+
+  get isOutgrown(): boolean {
+    return this.#partitionCountNow() > this.#followers.length
   }
 
   /** The id is that of all partitions; what it says of the others is the same for all events of one read. */
@@ -109,7 +116,11 @@ function open(exchange: Exchange, { form, topicId, partition }: Asked, positions
   if (head.method === 'HEAD') return reply.open(STREAM_HEAD, FILLER)
   services.streams.checkRoom(positions.length)
   const followers: Follower[] = []
-  const stream = new Stream(exchange, withIdsOf(form, positions.length), new TopicSource(followers))
+  const { broker } = services
+  // Of a topic that is gone, or may not be read any more, its followers hear.
+  const isAll = (): boolean => partition === null && broker.topicNameOf(who, topicId) === name
+  const source = new TopicSource(followers, () => (isAll() ? broker.partitionCountOf(who, name) : 0))
+  const stream = new Stream(exchange, withIdsOf(form, positions.length), source)
   positions.forEach((position, i) => {
     followers.push(new Follower(stream, { topic: name, topicId, partition: partition ?? i }, position))
   })

@@ -1,24 +1,50 @@
-/** CreatePartitions: the partitions of a topic are fixed when it is made, which is what each answer says. Main thread. */
-import { denialOf } from '../../../model/access.ts'
+/** CreatePartitions: topics come to have as many as are asked for, each for itself, one after the other. Main thread. */
 import { createPartitions } from '../../../wire/kafka/apis/create-partitions.ts'
 import { kafkaErrors } from '../../../wire/kafka/errors.ts'
+import type { ReadOf } from '../../../wire/kafka/schema.ts'
 import { handlerOf, type KafkaCall, type KafkaHandler } from '../handler.ts'
-import { toldOf, type Told } from '../refusals.ts'
+import { NODE_ID } from '../node.ts'
+import { toldOfConfig, type Told } from '../refusals.ts'
 
 type Call = KafkaCall<typeof createPartitions.request.fields, typeof createPartitions.response.fields>
+type Wanted = ReadOf<typeof createPartitions.request.fields>['topics'][number]
 
-export const createPartitionsHandler: KafkaHandler = handlerOf(createPartitions, call => {
-  call.answer({ results: call.body.topics.map(({ name, count }) => ({ name, ...refusalOf(call, name, count) })) })
+const done = { errorCode: kafkaErrors.NONE.code, errorMessage: null }
+const repeated: Told = {
+  errorCode: kafkaErrors.INVALID_REQUEST.code,
+  errorMessage: 'the request names this topic more than once'
+}
+
+export const createPartitionsHandler: KafkaHandler = handlerOf(createPartitions, async call => {
+  const names = call.body.topics.map(({ name }) => name)
+  const results = []
+  for (const wanted of call.body.topics) {
+    const { name } = wanted
+    const isRepeated = names.indexOf(name) !== names.lastIndexOf(name)
+    results.push({ name, ...(isRepeated ? repeated : await addTo(call, wanted)) })
+  }
+  call.answer({ results })
 })
 
-function refusalOf({ who, services: { broker } }: Call, name: string, count: number): Told {
-  const denial = denialOf(who, 'create topic')
-  if (denial !== null) return toldOf(denial)
+async function addTo({ who, body, services: { broker } }: Call, wanted: Wanted): Promise<Told | typeof done> {
+  const { name, count: partitions } = wanted
   try {
-    const has = broker.partitionCountOf(who, name)
-    const errorMessage = `topic '${name}' has ${has} partition(s), fixed when it was made: it cannot have ${count}`
-    return { errorCode: kafkaErrors.INVALID_PARTITIONS.code, errorMessage }
+    // Looks first, so that what is wrong with the topic is said before what is wrong with where its copies are to be.
+    await broker.addPartitions(who, { name, partitions, isDryRun: true })
+    const fault = placementFault(wanted, partitions - broker.partitionCountOf(who, name))
+    if (fault !== null) return fault
+    if (!body.validateOnly) await broker.addPartitions(who, { name, partitions })
+    return done
   } catch (error) {
-    return toldOf(error)
+    return toldOfConfig(error)
   }
+}
+
+/** What is wrong with where the copies of so many new partitions are to be. */
+function placementFault({ assignments }: Wanted, count: number): Told | null {
+  if (assignments === null) return null
+  const isHere = assignments.every(({ brokerIds }) => brokerIds.length === 1 && brokerIds[0] === NODE_ID)
+  if (assignments.length === count && isHere) return null
+  const errorMessage = `assignments must be one for each of ${count} new partition(s), with broker ${NODE_ID} alone`
+  return { errorCode: kafkaErrors.INVALID_REPLICA_ASSIGNMENT.code, errorMessage }
 }

@@ -231,6 +231,10 @@ export class FakeBroker implements Broker {
     return Promise.resolve()
   }
 
+  addPartitions(_who: Principal): Promise<never> {
+    return Promise.reject(new BrokerError('ROUTE_NOT_FOUND', { path: 'addPartitions' }))
+  }
+
   deleteRecords(_who: Principal): Promise<never> {
     return Promise.reject(new BrokerError('ROUTE_NOT_FOUND', { path: 'deleteRecords' }))
   }

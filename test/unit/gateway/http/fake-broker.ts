@@ -28,6 +28,7 @@ import type {
 } from '../../../../src/model/requests.ts'
 import type { SchemaUseCases } from '../../../../src/model/schemas.ts'
 import type { PartitionOffsets, TopicConfig, TopicConfigPatch, TopicDescription } from '../../../../src/model/topic.ts'
+import { defaultConfig } from '../../control/topics.ts'
 import { FakeKeys } from '../fake-keys.ts'
 import { FakeWatches } from '../fake-watches.ts'
 import { readAnswer, type StoredRecord } from './fake-answers.ts'
@@ -151,19 +152,7 @@ export class FakeBroker implements Broker {
   async createTopic(who: Principal, request: CreateTopicRequest): Promise<CreatedTopic> {
     const { name, partitions, config } = request
     if (this.#topics.has(name)) throw new BrokerError('TOPIC_EXISTS', { topic: name })
-    const base: TopicConfig = {
-      retention_ms: null,
-      retention_bytes: null,
-      cleanup_policy: 'delete',
-      segment_bytes: 67108864,
-      tombstone_retention_ms: 86400000,
-      validate_schema: false,
-      message_timestamp_type: 'CreateTime',
-      max_message_bytes: null,
-      segment_ms: null,
-      partitioner: 'fnv1a'
-    }
-    const topic = { partitions: Array.from({ length: partitions }, () => []), config: base }
+    const topic = { partitions: Array.from({ length: partitions }, () => []), config: defaultConfig }
     this.#topics.set(name, topic)
     return { name, partitions, config: await this.changeTopicConfig(who, name, config) }
   }
@@ -257,6 +246,10 @@ export class FakeBroker implements Broker {
     const { partitions } = this.#topicOf(name)
     this.#topics.delete(name)
     return { name, partitions: partitions.length }
+  }
+
+  addPartitions(_who: Principal, { name }: { name: string }): Promise<never> {
+    return Promise.reject(new BrokerError('TOPIC_NOT_FOUND', { topic: name }))
   }
 
   async deleteRecords(_who: Principal, name: string, partition: number, offset: bigint): Promise<number> {

@@ -13,7 +13,7 @@ import { ManifestDesk, type ManifestJob } from '../../../../workers/settler/mani
 import { append, openLog, testDirectory, textRecord } from '../../../support/log-harness.ts'
 
 const handle = 1
-const topic = { firstHandle: handle, partitionCount: 1, directory: 'topics/t~1' }
+const topic = { firstPartition: 0, firstHandle: handle, partitionCount: 1, directory: 'topics/t~1' }
 const place = { shard: 0, placementEpoch: 1, journalDirectory: testDirectory, dataDirectory: '/data' }
 
 class Stage {

@@ -179,7 +179,7 @@ describe('a watch on a shard', () => {
     stage.shard.watch(2, 1, { partition: 2, minBytes: 100 })
     stage.shard.watch(3, 10)
     stage.readAll()
-    stage.shard.control({ kind: 'drop', id: 4, firstHandle: 1, partitionCount: 3 })
+    stage.shard.control({ kind: 'drop', id: 4, topic: { firstHandle: 1, partitionCount: 3 } })
     stage.shard.control({ kind: 'stop', id: 5 })
     stage.shard.loop.run()
     stage.shard.watch(6, 1)

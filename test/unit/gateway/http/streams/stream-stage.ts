@@ -150,6 +150,7 @@ export class StreamStage {
     const followers: Follower[] = []
     const stream = new Stream({ who, party: who.keyId, head, reply, services }, form, {
       shapeOf: ({ partition }) => ({ key: '', shape: { id: ['', ''], topic: null, partition } }),
+      isOutgrown: false,
       onDrained: () => undefined,
       onClosed: () => void opened.closedCount++
     })
