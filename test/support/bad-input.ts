@@ -53,6 +53,7 @@ const config = {
   'config.tombstone_retention_ms': { kind: 'whole' },
   'config.validate_schema': { kind: 'switch' },
   'config.message_timestamp_type': { kind: 'choice' },
+  'config.partitioner': { kind: 'choice' },
   'config.max_message_bytes': { kind: 'limit' },
   'config.segment_ms': { kind: 'limit' }
 } as const
@@ -64,6 +65,7 @@ const configBody = {
   tombstone_retention_ms: 1,
   validate_schema: false,
   message_timestamp_type: 'CreateTime',
+  partitioner: 'fnv1a',
   max_message_bytes: 1000,
   segment_ms: 1000
 }

@@ -63,7 +63,7 @@ test('bash completes the commands and the flags of every command, as the program
 test('bash passes over values of flags, and completes those that are known', async t => {
   const cases: readonly (readonly [string, readonly string[]])[] = [
     ['millrace --broker topic topic cr', ['create']],
-    ['millrace topic create --name list --segm', ['--segment-bytes']],
+    ['millrace topic create --name list --segment-b', ['--segment-bytes']],
     ['millrace --json topic li', ['list']],
     ['millrace consume --encoding ', ['utf8', 'base64']],
     ['millrace consume --encoding b', ['base64']],

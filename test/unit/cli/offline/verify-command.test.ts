@@ -122,8 +122,8 @@ test('commits that are only in the write-ahead log of the store are seen, and th
   assert.match((await run(['verify', '--data-dir', dataDir])).stdout, /no topic for partition handle 3/)
   // As a killed broker leaves them: the last commit was never moved into store.db.
   const database = new DatabaseSync(path)
-  database.exec(`PRAGMA wal_autocheckpoint = 0; INSERT INTO topics SELECT 2, 'notes', 3, 1, partitioner, retention_ms,
-    retention_bytes, cleanup_policy, segment_bytes, tombstone_retention_ms, validate_schema FROM topics`)
+  database.exec(`PRAGMA wal_autocheckpoint = 0; CREATE TEMP TABLE another AS SELECT * FROM topics;
+    UPDATE another SET id = 2, name = 'notes', first_handle = 3, partition_count = 1; INSERT INTO topics SELECT * FROM another`)
   const killed = [readFileSync(path), readFileSync(`${path}-wal`)] as const
   database.close()
   writeFileSync(path, killed[0])
