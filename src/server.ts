@@ -4,6 +4,8 @@
  */
 import { rmSync } from 'node:fs'
 import { resolve } from 'node:path'
+import type { BatchJobs } from './background/jobs.ts'
+import type { BackgroundPool } from './background/pool.ts'
 import { ByteBudget } from './base/byte-budget.ts'
 import { systemClock } from './base/clock.ts'
 import { collectWhenIdle } from './base/idle-memory.ts'
@@ -17,6 +19,7 @@ import { Traffic } from './broker/traffic.ts'
 import { WatchHub } from './broker/watches.ts'
 import { openKeys } from './composition/access.ts'
 import { buildGroups, type GroupComposition } from './composition/groups.ts'
+import { buildKeyedBatches, buildKeyPool } from './composition/keyed-batches.ts'
 import { listen, openCertificates, type Undo } from './composition/listeners.ts'
 import { buildMetrics } from './composition/metrics.ts'
 import { judgeBinds } from './composition/open-bind.ts'
@@ -107,7 +110,9 @@ async function build(settings: Settings, logger: Logger, undo: Undo[]): Promise<
   const { store, placement, shards, space, upkeep, tombstones } = storage
   const schemas = buildSchemas({ store, logger })
   undo.push(() => schemas.stop())
-  const offered = { certificates, ...schemas }
+  const keyPool = buildKeyPool(logger)
+  undo.push(() => keyPool.close())
+  const offered = { certificates, keyPool, ...schemas }
   const { broker, groups, producers, traffic, watches } = await buildBroker(storage, settings, logger, offered)
 
   const started = placement.prepare().then(() => shards.start())
@@ -155,7 +160,7 @@ async function build(settings: Settings, logger: Logger, undo: Undo[]): Promise<
       stopCollecting()
       const deadlineMs = settings.shutdownTimeoutMs * GATEWAY_STOP_SHARE
       await Promise.all([http.stop(deadlineMs), es01?.stop(deadlineMs), kafka?.stop(deadlineMs)])
-      await Promise.all([background.close(), schemas.stop()])
+      await Promise.all([background.close(), schemas.stop(), keyPool.close()])
       await upkeep.stop()
       await stopSweeping()
       await groups.stop()
@@ -181,22 +186,26 @@ async function buildBroker(
   storage: Storage,
   settings: Settings,
   logger: Logger,
-  offered: SchemaComposition & { readonly certificates: Certificates | null }
+  offered: SchemaComposition & {
+    readonly certificates: Certificates | null
+    readonly keyPool: BackgroundPool<BatchJobs>
+  }
 ): Promise<BrokerComposition> {
   const { dataDir, store, catalog, table, placement, engine, space, upkeep, tombstones } = storage
   const watches = new WatchHub(engine)
   const keys = await openKeys({ settings, store, dataDir, logger, onRevoked: () => watches.endRevoked() })
-  const { certificates, schemas } = offered
+  const { certificates, schemas, keyPool: pool } = offered
   const producerParts = { table, store, engine, clock: systemClock, logger }
   const { idempotent, producers } = buildProducers(producerParts, catalog, settings)
   const validation = buildValidation(offered, { catalog, engine, idempotent }, settings.requestMemoryBytes)
+  const keyedBatches = buildKeyedBatches({ catalog, engine, pool }, settings.requestMemoryBytes)
   const topicParts = { catalog, turns: new ChangeTurns(), store, engine, defaults: topicDefaults(settings) }
   const groups = buildGroups({ ...storage, settings, logger, shardCount: placement.shardCount })
   const { compaction, tiering } = upkeep
   const upkeeps = { compaction, tiering, tombstones, space }
   const traffic = new Traffic()
   const metering = { quotas: new Quotas(systemClock), traffic, watches }
-  const useCases = { ...groups, idempotent, validation, producers, keys, schemas, certificates }
+  const useCases = { ...groups, idempotent, validation, keyedBatches, producers, keys, schemas, certificates }
   const parts = { ...topicParts, ...upkeeps, ...metering, ...useCases, preparation: placement }
   return { broker: new LocalBroker({ ...settings, ...parts }), groups, producers, traffic, watches }
 }

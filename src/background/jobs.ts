@@ -14,6 +14,7 @@ import type {
   TierSegmentsResult,
   TierSegmentsValue
 } from './cold.ts'
+import type { CheckKeysResult, CheckKeysValue } from './batch-keys.ts'
 import type { CompactPartitionResult, CompactPartitionValue } from './compaction.ts'
 import type { Moved } from './moved.ts'
 import type { ScanProduceResult, ScanProduceValue } from './produce-scan.ts'
@@ -38,6 +39,11 @@ export type SchemaJobs = {
 /** Jobs that clients wait for with their records; ended like those above, and apart from them, so that neither waits for the other. */
 export type ValidationJobs = {
   readonly validateRecords: { readonly value: ValidateRecordsValue; readonly result: ValidateRecordsResult }
+}
+
+/** Short jobs that Kafka's clients wait for with their batches. */
+export type BatchJobs = {
+  readonly checkKeys: { readonly value: CheckKeysValue; readonly result: CheckKeysResult }
 }
 
 /** Long jobs: they have threads of their own, so that no request waits behind them. */

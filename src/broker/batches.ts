@@ -1,5 +1,6 @@
 /**
- * Batches that clients encoded: authorise → check the header → quota → producer → submit → count. Main thread.
+ * Batches that clients encoded: authorise → check the header → quota → producer → submit → count. Main thread. What goes to a
+ * compacted topic is looked into on the way (keyed-batches.ts).
  *
  * A batch goes to one shard, so the ring keeps the order, and a producer's requests need no turns; they only must not meet
  * the forgetting of their producer.
@@ -17,6 +18,7 @@ import { clientBatchFault } from '../wire/batch/client-batch.ts'
 import { BatchView } from '../wire/batch/view.ts'
 import type { Engine } from './engine.ts'
 import type { IdempotentProduce } from './idempotent-produce.ts'
+import type { KeyedBatches } from './keyed-batches.ts'
 import { batchLimit } from './message-limits.ts'
 import { noSuchPartition } from './partition-range.ts'
 import type { Traffic, TopicTraffic } from './traffic.ts'
@@ -27,6 +29,7 @@ export interface BatchParts {
   readonly catalog: Pick<Catalog, 'topicNamed'>
   readonly idempotent: Pick<IdempotentProduce, 'joinBatch' | 'leaveBatch' | 'allocate'>
   readonly validation: Pick<ValidatedProduce, 'concerns'>
+  readonly keyedBatches: Pick<KeyedBatches, 'concerns' | 'append'>
   readonly space: { readonly isLow: boolean }
   readonly quotas: Quotas
   readonly traffic: Traffic
@@ -43,7 +46,7 @@ export class Batches implements BatchUseCases {
   }
 
   submitBatch(who: Principal, batch: BatchSubmission, caller: BatchCaller): SubmitOutcome {
-    const { engine, catalog, quotas, traffic } = this.#parts
+    const { engine, catalog, quotas, traffic, keyedBatches } = this.#parts
     const denial = denialOf(who, 'produce', batch.topic)
     if (denial !== null) return refuse(caller, denial)
     const topic = catalog.topicNamed(batch.topic)
@@ -65,7 +68,10 @@ export class Batches implements BatchUseCases {
     const call = new BatchCall(this.#parts, caller, entry, cost)
     // Numbers begin at 1, so 0 says that there is none.
     const takesAppendTime = topic.config.message_timestamp_type === 'LogAppendTime'
-    const outcome = engine.appendBatch({ ...batch, topic, producer: entry?.number ?? 0, takesAppendTime }, call)
+    const given = { ...batch, topic, producer: entry?.number ?? 0, takesAppendTime }
+    const outcome = keyedBatches.concerns(topic, batch.partition)
+      ? keyedBatches.append(given, who, call)
+      : engine.appendBatch(given, call)
     if (outcome === submitOutcomes.full) call.undo()
     else {
       counts.openProduces++

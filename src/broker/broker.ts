@@ -37,6 +37,7 @@ import type { AppendCaller, Engine } from './engine.ts'
 import type { GroupFlush } from './group-flush.ts'
 import type { Groups } from './groups.ts'
 import { recordLimit } from './message-limits.ts'
+import type { KeyedBatches } from './keyed-batches.ts'
 import { MeteredProduce, MeteredRead, payloadBytesOf } from './metering.ts'
 import { checkSequences, type IdempotentProduce } from './idempotent-produce.ts'
 import { noSuchPartition } from './partition-range.ts'
@@ -52,6 +53,7 @@ export interface BrokerOptions extends Omit<TopicParts, 'onDeleting' | 'onGrown'
   readonly engine: Engine
   readonly idempotent: IdempotentProduce
   readonly validation: Pick<ValidatedProduce, 'concerns' | 'submit'>
+  readonly keyedBatches: Pick<KeyedBatches, 'concerns' | 'append'>
   readonly producers: ProducerCommands
   readonly keys: KeyUseCases
   readonly groups: GroupUseCases & Pick<Groups, 'forgetTopic' | 'partitionsAdded'>

@@ -15,7 +15,6 @@ import type { ByteBudget } from '../base/byte-budget.ts'
 import type { ValidationJobs } from '../background/jobs.ts'
 import type { BackgroundPool, JobBound } from '../background/pool.ts'
 import { unreachable } from '../base/assert.ts'
-import { denialOf } from '../model/access.ts'
 import { BrokerError } from '../model/errors.ts'
 import { limits } from '../model/limits.ts'
 import type { Principal } from '../model/principal.ts'
@@ -25,6 +24,7 @@ import { valueSubjectOf, type Topic } from '../model/topic.ts'
 import type { AppendCaller, Engine, EngineAppend } from './engine.ts'
 import { heldBytes, HeldProduce } from './held-produce.ts'
 import type { IdempotentProduce } from './idempotent-produce.ts'
+import { lateRefusalOf } from './late-refusal.ts'
 import { SlowSchemas } from './slow-schemas.ts'
 
 export interface ValidationParts {
@@ -152,13 +152,8 @@ export class ValidatedProduce {
     })
   }
 
-  /** Why it is not dispatched any more. Nothing of it was written. */
-  #lateRefusal({ who, topic: { id, name: topic } }: HeldProduce): BrokerError | null {
-    const denial = denialOf(who, 'produce', topic)
-    if (denial !== null) return denial
-    // One that was made anew under its name is another topic.
-    const isThere = this.#parts.catalog.topicNamed(topic)?.id === id
-    return isThere ? null : new BrokerError('TOPIC_NOT_FOUND', { topic })
+  #lateRefusal({ who, topic }: HeldProduce): BrokerError | null {
+    return lateRefusalOf(this.#parts.catalog, who, topic)
   }
 
   /** @returns why it is refused; null: all of its records match. */

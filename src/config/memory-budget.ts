@@ -40,6 +40,8 @@ export function memoryBudget(settings: Settings, shardCount: number): MemoryBudg
   })
   const heldBytes = Math.floor(settings.requestMemoryBytes / limits.heldRequestShare)
   const validatedBytes = Math.floor(settings.requestMemoryBytes / limits.validatedRequestShare)
+  const keyedBytes =
+    settings.bindKafka.length === 0 ? 0 : Math.floor(settings.requestMemoryBytes / limits.keyedBatchShare)
   const movedBytes = Math.floor(settings.requestMemoryBytes / limits.movedFrameShare)
   const largestBytes = largestGroupBytes(settings)
   // A group that does not fit the encode buffer is encoded in memory of its own.
@@ -57,6 +59,7 @@ export function memoryBudget(settings: Settings, shardCount: number): MemoryBudg
     row('large requests on their way to a shard', movedBytes, 1, 'ceiling'),
     row('requests that wait for their producer id', heldBytes, 1, 'ceiling'),
     row('requests that are matched with a schema', validatedBytes, 1, 'ceiling'),
+    row('batches whose keys are looked for', keyedBytes, 1, 'ceiling'),
     row('answers in flight', settings.replyMemoryBytes, 1, 'ceiling'),
     row('keys of a compaction', settings.compactionMemoryBytes, 1, 'ceiling'),
     row('binary connections of one client address (estimate)', CONNECTION_BUFFER_BYTES, connections, 'ceiling'),

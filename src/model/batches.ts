@@ -42,12 +42,13 @@ export interface ReadAllowance {
 export interface BatchUseCases {
   /**
    * Writes a batch as it is, but for its base offset and leader epoch. Its header is checked here, its checksum by the shard;
-   * its records by nobody. What it costs is its bytes, and the key may go into debt for them: whoever calls lets a key that
-   * is in debt wait before (produceWaitMs). Order: of one caller and partition, that of the calls.
+   * its records by nobody, but for those of a compacted topic, which must have keys. What it costs is its bytes, and the key
+   * may go into debt for them: whoever calls lets a key that is in debt wait before (produceWaitMs). Order: of one caller and
+   * partition, that of the calls.
    *
    * Refusals: FORBIDDEN, TOPIC_NOT_FOUND, PARTITION_RANGE, BATCH_NOT_VALIDATED, DISK_FULL, BATCH_TOO_LARGE, BATCH_CORRUPT,
-   * BATCH_INVALID, BATCH_TIMESTAMP, BATCH_CODEC, RATE_LIMITED; with a producer id also PRODUCER_UNKNOWN, PRODUCER_OWNED,
-   * EPOCH_STALE, BATCH_OUT_OF_ORDER, BATCH_TOO_OLD.
+   * BATCH_INVALID, RECORD_WITHOUT_KEY, BATCH_TIMESTAMP, BATCH_CODEC, RATE_LIMITED; with a producer id also PRODUCER_UNKNOWN,
+   * PRODUCER_OWNED, EPOCH_STALE, BATCH_OUT_OF_ORDER, BATCH_TOO_OLD.
    */
   submitBatch(who: Principal, batch: BatchSubmission, caller: BatchCaller): SubmitOutcome
   /** Ms until the key is out of the debt that its batches left; 0: it is in none. */

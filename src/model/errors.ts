@@ -73,6 +73,13 @@ export const errorTable = {
     'the record batch has {size} bytes: over the limit of {limit} ({setting}); nothing was written',
     { kafka: 10 }
   ),
+  RECORD_WITHOUT_KEY: spec(
+    123,
+    400,
+    'bad request',
+    "record {index} of the batch has no key, and topic '{topic}' is compacted; nothing was written",
+    { kafka: 87 }
+  ),
 
   DISK_FULL: spec(
     201,

@@ -135,6 +135,10 @@ export const limits = {
   slowValidationsMax: 16,
   /** Copies of produces that are validated: together one part in this many of requestMemoryBytes, beside it. */
   validatedRequestShare: 4,
+  /** Batches of Kafka's clients for one partition of a compacted topic whose keys are looked for, or that wait for it. One more waits where it is. */
+  keyedBatchLineMax: 1_000,
+  /** Copies of such batches: together one part in this many of requestMemoryBytes, beside it. */
+  keyedBatchShare: 4,
   /** Schemas that such a thread keeps ready, and bytes of their texts: compiled, they are many times as large. */
   readySchemasMax: 64,
   readySchemaBytesMax: 1024 * 1024,

@@ -5,6 +5,7 @@
 import { assert } from '../../src/base/assert.ts'
 import type {
   BackgroundJobs,
+  BatchJobs,
   ColdJobs,
   JobHandlers,
   MaintenanceJobs,
@@ -14,6 +15,7 @@ import type {
 } from '../../src/background/jobs.ts'
 import { moved } from '../../src/background/moved.ts'
 import { makeScanners } from '../../src/background/produce-scan.ts'
+import { checkKeys } from './check-keys.ts'
 import { fetchSegment, removeObjects, sweepCold, tierSegments } from './cold-jobs.ts'
 import { runCompactPartition } from './compact-partition.ts'
 import { readFields } from './read-fields.ts'
@@ -21,12 +23,13 @@ import { scanProduce } from './scan-produce.ts'
 
 const scanners = makeScanners()
 
-const handlers: JobHandlers<BackgroundJobs & SchemaJobs & ValidationJobs & MaintenanceJobs & ColdJobs> = {
+const handlers: JobHandlers<BackgroundJobs & BatchJobs & SchemaJobs & ValidationJobs & MaintenanceJobs & ColdJobs> = {
   scanProduce: value => {
     const result = scanProduce(scanners[value.form], value)
     return result.kind === 'scanned' && result.memory !== null ? moved(result, [result.memory]) : result
   },
   readFields,
+  checkKeys,
   // Loaded by the threads that need it alone: parsers of three languages.
   checkSchema: async value => (await import('./check-schema.ts')).checkSchema(value),
   validateRecords: async value => (await import('./validate-records.ts')).validateRecords(value),

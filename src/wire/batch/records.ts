@@ -16,10 +16,12 @@ export class BatchRecords {
   /** What the last open() inflated, at most: its cost. 0: the batch is not compressed. */
   inflatedBytes = 0
 
-  /** Opens the batch that `view` has opened on the same bytes and found whole; they are borrowed until the last next(). */
-  open(bytes: Buffer, view: BatchView): void {
+  /**
+   * Opens the batch that `view` has opened on the same bytes and found whole; they are borrowed until the last next().
+   * @param limit of what is inflated.
+   */
+  open(bytes: Buffer, view: BatchView, limit: number = limits.inflatedBatchBytesMax): void {
     const codec = view.attributes & CODEC_MASK
-    const limit = limits.inflatedBatchBytesMax
     const inflated = codec === 0 ? null : inflate(codec, bytes, view.recordsStart, view.end, limit)
     this.bytes = inflated ?? bytes
     this.start = inflated === null ? view.recordsStart : 0

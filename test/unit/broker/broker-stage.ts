@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { ByteBudget } from '../../../src/base/byte-budget.ts'
 import { silentLogger } from '../../../src/base/logger.ts'
+import type { CheckKeysResult } from '../../../src/background/batch-keys.ts'
 import type { JobBound } from '../../../src/background/pool.ts'
 import type { ValidateRecordsResult, ValidateRecordsValue } from '../../../src/background/record-validation.ts'
 import { ScannedRecords } from '../../../src/background/scanned-records.ts'
@@ -15,6 +16,7 @@ import type {
   EngineReadCaller
 } from '../../../src/broker/engine.ts'
 import { IdempotentProduce } from '../../../src/broker/idempotent-produce.ts'
+import { KeyedBatches, type KeyedBatchParts } from '../../../src/broker/keyed-batches.ts'
 import { ProducerCommands } from '../../../src/broker/producer-commands.ts'
 import { Traffic } from '../../../src/broker/traffic.ts'
 import { ValidatedProduce, type ValidationParts } from '../../../src/broker/validated-produce.ts'
@@ -76,6 +78,13 @@ export interface Validation {
   readonly reject: (error: BrokerError) => void
 }
 
+/** A batch that another thread has. */
+export interface KeyCheck {
+  readonly batch: ArrayBuffer
+  readonly resolve: (result: CheckKeysResult) => void
+  readonly reject: (error: BrokerError) => void
+}
+
 export class BrokerStage {
   readonly clock = new ManualClock()
   readonly catalog = new Catalog(emptyImage)
@@ -91,6 +100,9 @@ export class BrokerStage {
   /** What the registry has. */
   readonly schemaVersions: SchemaVersion[] = []
   readonly validated = new ByteBudget(1_000_000)
+  /** Batches that another thread has, to look for their keys. */
+  readonly keyChecks: KeyCheck[] = []
+  readonly keyed = new ByteBudget(1_000_000)
   /** Who waits for room in the rings. */
   roomWaiters: (() => void)[] = []
   /** Produces that were held and are dispatched, in order. */
@@ -130,6 +142,7 @@ export class BrokerStage {
       engine,
       idempotent,
       validation,
+      keyedBatches: new KeyedBatches({ engine, catalog: this.catalog, held: this.keyed, pool: this.#keyPool() }),
       producers: new ProducerCommands({ ...producerParts, idempotent }),
       tombstones: { begin: () => () => undefined },
       certificates: null,
@@ -240,6 +253,14 @@ export class BrokerStage {
     else next.resolve({ kind: 'mismatch', index: answer[0], problem: answer[1] })
     await turn()
     return values
+  }
+
+  #keyPool(): KeyedBatchParts['pool'] {
+    return {
+      // As moving does it: whoever lent it has it no more.
+      run: (_, { batch }) =>
+        new Promise((resolve, reject) => void this.keyChecks.push({ batch: batch.transfer(), resolve, reject }))
+    }
   }
 
   #validationPool(): ValidationParts['pool'] {
