@@ -157,7 +157,9 @@ export const samples: Readonly<Record<string, Sample>> = {
     fields: {
       topic: { kind: 'text', isRequired: true },
       partition: { kind: 'whole', isRequired: true },
-      offset: { kind: 'whole', isRequired: true }
+      offset: { kind: 'whole', isRequired: true },
+      member_id: { kind: 'text' },
+      generation: { kind: 'whole' }
     }
   },
   'GET /groups/:group/offsets': { path: '/groups/g/offsets', takesAnyName: true },
