@@ -184,7 +184,8 @@ function notEmpty({ name, config: { partitioner } }: Topic, reason: string): Bro
 /** @param partition null: all of them. @throws BrokerError PARTITION_RANGE */
 export function checkPartition(topic: Topic, partition: number | null): void {
   // Kafka's clients can name one below 0.
-  if (partition !== null && (partition < 0 || partition >= topic.partitionCount)) throw noSuchPartition(topic, partition)
+  if (partition !== null && (partition < 0 || partition >= topic.partitionCount))
+    throw noSuchPartition(topic, partition)
 }
 
 /**
