@@ -235,9 +235,9 @@ test('memory for a request of the largest size is taken as its bytes come, and i
 })
 
 test('many who dribble the largest request hold no more than the budget, and who writes little is served', async t => {
-  const s = await stage(t, { timeouts: { bodyMs: 2_000 } })
+  const s = await stage(t, { timeouts: { bodyMs: 1_000 } })
   const frame = largestProduce()
-  const sockets = await Promise.all(Array.from({ length: 20 }, () => openSocket(t, s)))
+  const sockets = await Promise.all(Array.from({ length: 10 }, () => openSocket(t, s)))
   for (const socket of sockets) socket.write(frame.subarray(0, frame.length - 1000))
   await waitFor('memory to be taken', () => s.requestBudget.usedBytes > 16 * MIB)
   assert.ok(s.requestBudget.usedBytes <= s.requestBudget.limitBytes, `${s.requestBudget.usedBytes} bytes`)
