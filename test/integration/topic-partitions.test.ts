@@ -59,8 +59,11 @@ for (const variant of variants) {
     await fill(api, 't', 0, 2)
     await api.createTopic('other', 3)
     await fill(api, 'other', 0, 3)
+    // What is looked up by handle before must not be remembered.
+    assert.deepEqual(await contentsOf(api, 't'), ['0', '1'])
     await add(api, 't', 4)
     await fill(api, 't', 2, 4)
+    assert.deepEqual(await contentsOf(api, 't'), ['0', '1', '2', '3'])
     assert.equal(await createPartitions(client, 't', 7), 0)
     await fill(api, 't', 4, 7)
     assert.deepEqual(await contentsOf(api, 't'), ['0', '1', '2', '3', '4', '5', '6'])
