@@ -30,7 +30,8 @@ async function run(args: readonly string[], input = ''): Promise<Ended> {
 
 /** kcat with its addresses, to success. @returns what it printed. */
 async function kcat(address: string, args: readonly string[], input = ''): Promise<string> {
-  const { code, stdout, stderr } = await run(['-b', address, ...args], input)
+  // Its own patience with metadata, of 5 s, is too short for a machine on which all tests run.
+  const { code, stdout, stderr } = await run(['-b', address, '-m', '60', ...args], input)
   assert.equal(code, 0, stderr)
   return stdout
 }

@@ -57,6 +57,7 @@ interface PlatformaticConsumer extends EventEmitter {
   close(isForced: boolean): Promise<void>
   consume(options: object): Promise<EventEmitter & Closing>
   commit(options: object): Promise<void>
+  leaveGroup(isForced: boolean): Promise<void>
   listOffsets(options: object): Promise<ReadonlyMap<string, readonly bigint[]>>
 }
 
@@ -277,6 +278,12 @@ async function join(library: Library, { address, group, topic }: Joining, option
   })
   stream.on('error', fail)
   let stopping: Promise<void> | null = null
+  // Closing alone forgets the stream and the heartbeats of one that is no member any more: they would go on.
+  const leave = async (): Promise<void> => {
+    await stream.close()
+    await consumer.leaveGroup(true)
+    await consumer.close(true)
+  }
   return {
     messages,
     partitions: () => partitions,
@@ -284,8 +291,7 @@ async function join(library: Library, { address, group, topic }: Joining, option
       const offsets = [...nextOffsets].map(([partition, offset]) => ({ topic, partition, offset, leaderEpoch: 0 }))
       return consumer.commit({ offsets })
     },
-    // The consumer alone forgets its stream when it is no member any more.
-    stop: () => (stopping ??= stream.close().then(() => consumer.close(true))),
+    stop: () => (stopping ??= leave()),
     vanish: () => {
       isVanished = true
       return Promise.resolve()

@@ -206,9 +206,8 @@ def login(mechanism):
             check_equal(admin.list_topics(), [])
         complaints.forget('in the clear')
         check_equal(complaints.texts, [])
-        # It tries again until its time is over, whatever the reason.
+        # It tries again until its time is over. The end of the connection may hide the reason from it, so nobody asks for that.
         check_refused(lambda: client('wrong', bootstrap_timeout_ms=2000), KafkaTimeoutError)
-        check_equal(any('Authentication' in text for text in complaints.texts), True)
         complaints.forget()
 
     return check
