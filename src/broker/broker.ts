@@ -9,7 +9,6 @@ import type { TopicId } from '../model/ids.ts'
 import type { KeyUseCases } from '../model/keys.ts'
 import type { ClassicGroupUseCases } from '../model/classic-groups.ts'
 import type { GroupUseCases } from '../model/groups.ts'
-import { limits } from '../model/limits.ts'
 import type { Principal } from '../model/principal.ts'
 import type { Replication } from '../model/replication.ts'
 import type {
@@ -36,7 +35,7 @@ import { Batches } from './batches.ts'
 import type { AppendCaller, Engine } from './engine.ts'
 import type { GroupFlush } from './group-flush.ts'
 import type { Groups } from './groups.ts'
-import { recordLimit } from './message-limits.ts'
+import { sizeRefusal } from './message-limits.ts'
 import type { KeyedBatches } from './keyed-batches.ts'
 import { MeteredProduce, MeteredRead, payloadBytesOf } from './metering.ts'
 import { checkSequences, type IdempotentProduce } from './idempotent-produce.ts'
@@ -228,7 +227,7 @@ export class LocalBroker implements Broker {
     const counts = traffic.of(topic.id)
     if (counts.isClosed) return submitOutcomes.full
     if (this.#options.space.isLow) return this.#refuse(caller, new BrokerError('DISK_FULL', {}, { written: 'no' }))
-    const refusal = this.#checkSizes(topic, records)
+    const refusal = sizeRefusal(topic, records, this.#options.maxRecordBytes)
     if (refusal !== null) return this.#refuse(caller, refusal)
     const payloadBytes = payloadBytesOf(records)
     const limited = quotas.takeProduce(who, payloadBytes)
@@ -368,21 +367,6 @@ export class LocalBroker implements Broker {
   /** From now on not ready: load balancers look elsewhere while requests in progress finish. */
   beginStop(): void {
     this.#isStopping = true
-  }
-
-  #checkSizes(topic: Topic, records: RecordSource): BrokerError | null {
-    if (records.count > limits.requestRecordsMax) {
-      return new BrokerError('RECORDS_TOO_MANY', { count: records.count, limit: limits.requestRecordsMax })
-    }
-    const { limit, setting } = recordLimit(topic, this.#options.maxRecordBytes)
-    if (records.largestPayloadBytes <= limit) return null
-    return new BrokerError('RECORD_TOO_LARGE', {
-      index: records.largestPayloadIndex,
-      size: records.largestPayloadBytes,
-      parts: records.hasHeaders ? 'key, value and headers' : 'key and value',
-      limit,
-      setting
-    })
   }
 
   #refuse(caller: ProduceCaller, error: BrokerError): SubmitOutcome {

@@ -1,5 +1,7 @@
 /** The largest batch and the largest record that a topic takes, and the name of what says so. Pure. */
-import { batchBytesMax } from '../model/limits.ts'
+import { BrokerError } from '../model/errors.ts'
+import { batchBytesMax, limits } from '../model/limits.ts'
+import type { RecordSource } from '../model/requests.ts'
 import type { Topic } from '../model/topic.ts'
 
 /** A limit in bytes. */
@@ -20,8 +22,24 @@ export function batchLimit(topic: Topic, maxRecordBytes: number): MessageLimit {
   )
 }
 
+/** What records are refused for that are too many, or too large: RECORDS_TOO_MANY, RECORD_TOO_LARGE. null: nothing. */
+export function sizeRefusal(topic: Topic, records: RecordSource, maxRecordBytes: number): BrokerError | null {
+  if (records.count > limits.requestRecordsMax) {
+    return new BrokerError('RECORDS_TOO_MANY', { count: records.count, limit: limits.requestRecordsMax })
+  }
+  const { limit, setting } = recordLimit(topic, maxRecordBytes)
+  if (records.largestPayloadBytes <= limit) return null
+  return new BrokerError('RECORD_TOO_LARGE', {
+    index: records.largestPayloadIndex,
+    size: records.largestPayloadBytes,
+    parts: records.hasHeaders ? 'key, value and headers' : 'key and value',
+    limit,
+    setting
+  })
+}
+
 /** Of key, value and headers of one record. */
-export function recordLimit(topic: Topic, maxRecordBytes: number): MessageLimit {
+function recordLimit(topic: Topic, maxRecordBytes: number): MessageLimit {
   return (
     ownLimit(topic, maxRecordBytes) ?? {
       limit: maxRecordBytes,
