@@ -125,7 +125,7 @@ def find_by_time(stage):
         [found] = consumer.offsets_for_times([TopicPartition(topic, 0, time)], WAIT_SECONDS)
         return found.offset
 
-    # Of a time after the last record this client says the end.
+    # -1 stands for the end.
     check_equal([offset_at(time), offset_at(time + 3_600_000)], [0, -1])
     consumer.close()
 

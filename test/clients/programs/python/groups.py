@@ -1,7 +1,8 @@
 """
-What clients of Python do in consumer groups: the play of groups.ts, for a program that has all members in one thread. A client
-says by `join(stage, topic, group, instance_id)` what a member is. It has `partitions` (None: none yet, or a rebalance is going on),
-`messages` (`partition:offset:value`), `poll()`, `commit()`, `stop()` and, where its place is kept, `vanish()`.
+What clients of Python do in consumer groups: the play of groups.ts. A client says by `join(stage, topic, group,
+instance_id)` what a member is. It has `partitions` (None: none yet, or a rebalance is going on), `messages`
+(`partition:offset:value`), `poll()`, `commit()`, which may take effect as late as `stop()`, and `vanish()`, which
+keeps the place of one that has a name.
 """
 
 from stage import check_equal, wait_for

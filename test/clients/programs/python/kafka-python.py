@@ -206,7 +206,7 @@ def login(mechanism):
             check_equal(admin.list_topics(), [])
         complaints.forget('in the clear')
         check_equal(complaints.texts, [])
-        # It tries again until its time is over. The end of the connection may hide the reason from it, so nobody asks for that.
+        # It tries again until its time is over, and does not always read the reason: it may come with the end.
         check_refused(lambda: client('wrong', bootstrap_timeout_ms=2000), KafkaTimeoutError)
         complaints.forget()
 

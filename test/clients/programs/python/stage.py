@@ -1,6 +1,7 @@
 """
-What the programs for clients of Python share: what they are told, what the broker itself says over HTTP, and how a check ends.
-A program is given the name of a check and the stage as JSON (program.ts). Exit code 0: the client can do it.
+What the programs for clients of Python share: what they are told, what the broker itself says over HTTP, and how a
+check ends. A program is given the name of a check and the stage as JSON (program.ts). Exit code 0: the client can do
+it.
 """
 
 import json
