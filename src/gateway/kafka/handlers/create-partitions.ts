@@ -5,23 +5,19 @@ import type { ReadOf } from '../../../wire/kafka/schema.ts'
 import { handlerOf, type KafkaCall, type KafkaHandler } from '../handler.ts'
 import { NODE_ID } from '../node.ts'
 import { toldOfConfig, type Told } from '../refusals.ts'
+import { repeatedNames, repeatedTopic } from '../repeated-topics.ts'
 
 type Call = KafkaCall<typeof createPartitions.request.fields, typeof createPartitions.response.fields>
 type Wanted = ReadOf<typeof createPartitions.request.fields>['topics'][number]
 
 const done = { errorCode: kafkaErrors.NONE.code, errorMessage: null }
-const repeated: Told = {
-  errorCode: kafkaErrors.INVALID_REQUEST.code,
-  errorMessage: 'the request names this topic more than once'
-}
 
 export const createPartitionsHandler: KafkaHandler = handlerOf(createPartitions, async call => {
-  const names = call.body.topics.map(({ name }) => name)
+  const repeated = repeatedNames(call.body.topics)
   const results = []
   for (const wanted of call.body.topics) {
     const { name } = wanted
-    const isRepeated = names.indexOf(name) !== names.lastIndexOf(name)
-    results.push({ name, ...(isRepeated ? repeated : await addTo(call, wanted)) })
+    results.push({ name, ...(repeated.has(name) ? repeatedTopic : await addTo(call, wanted)) })
   }
   call.answer({ results })
 })

@@ -6,6 +6,7 @@ import type { ReadOf, WriteOf } from '../../../wire/kafka/schema.ts'
 import { handlerOf, type KafkaCall, type KafkaHandler } from '../handler.ts'
 import { NODE_ID } from '../node.ts'
 import { toldOfConfig, type Told } from '../refusals.ts'
+import { repeatedNames, repeatedTopic } from '../repeated-topics.ts'
 import { KAFKA_PARTITIONER, patchOf, showConfig } from '../topic-configs.ts'
 
 type Call = KafkaCall<typeof createTopics.request.fields, typeof createTopics.response.fields>
@@ -19,19 +20,14 @@ const UP_TO_BROKER = -1
 const COPIES = 1
 
 export const createTopicsHandler: KafkaHandler = handlerOf(createTopics, async call => {
-  const names = call.body.topics.map(({ name }) => name)
+  const repeated = repeatedNames(call.body.topics)
   const topics: ToldTopic[] = []
   for (const wanted of call.body.topics) {
-    const isRepeated = names.indexOf(wanted.name) !== names.lastIndexOf(wanted.name)
-    topics.push(isRepeated ? { name: wanted.name, ...repeated } : await createOne(call, wanted))
+    const { name } = wanted
+    topics.push(repeated.has(name) ? { name, ...repeatedTopic } : await createOne(call, wanted))
   }
   call.answer({ topics })
 })
-
-const repeated: Told = {
-  errorCode: kafkaErrors.INVALID_REQUEST.code,
-  errorMessage: 'the request names this topic more than once'
-}
 
 async function createOne(call: Call, wanted: Wanted): Promise<ToldTopic> {
   const { who, services, body } = call
