@@ -11,7 +11,7 @@ import type { Clock } from '../base/clock.ts'
 import type { Logger } from '../base/logger.ts'
 import type { Catalog } from '../control/catalog.ts'
 import { BrokerError } from '../model/errors.ts'
-import { findRange, rangesOf } from '../model/handles.ts'
+import { rangesOf } from '../model/handles.ts'
 import { limits } from '../model/limits.ts'
 import type { CompactedFigures } from '../model/metrics.ts'
 import type { Topic } from '../model/topic.ts'
@@ -32,7 +32,7 @@ export interface CompactedShards {
 }
 
 export interface CompactionParts {
-  readonly catalog: Pick<Catalog, 'topics'>
+  readonly catalog: Pick<Catalog, 'topics' | 'meaningOf'>
   readonly shards: CompactedShards
   readonly pool: Pick<BackgroundPool<MaintenanceJobs>, 'run'>
   readonly turns: StructuralTurns
@@ -154,7 +154,7 @@ export class Compaction {
         for (const partition of partitions ?? []) {
           if (this.#isStopped) break
           found.add(partition.handle)
-          const problem = await this.#compact(shard, partition, topics, isAsked)
+          const problem = await this.#compact(shard, partition, isAsked)
           if (problem !== null) problems.push(problem)
         }
       }
@@ -162,7 +162,7 @@ export class Compaction {
     if (this.#isStopped) return refuseIfAsked(isAsked, new BrokerError('STOPPING'))
     const left = leftOut(problems)
     this.problem = left === null ? null : `compaction leaves out ${left}`
-    this.#forgetTold(topics)
+    this.#forgetTold()
     this.#dropped.keep(catalog.topics)
     if (left !== null) return refuseIfAsked(isAsked, new BrokerError('COMPACTION_INCOMPLETE', { left }))
     const down = shards.firstDown()
@@ -173,8 +173,14 @@ export class Compaction {
   }
 
   /** What is not compacted any more has nothing to be told of. */
-  #forgetTold(topics: readonly Topic[]): void {
-    for (const handle of this.#told.keys()) if (placeIn(topics, handle) === null) this.#told.delete(handle)
+  #forgetTold(): void {
+    for (const handle of this.#told.keys()) if (this.#placeOf(handle) === null) this.#told.delete(handle)
+  }
+
+  /** A partition that is to be compacted as its topic is now; null: its topic is deleted, or not compacted any more. */
+  #placeOf(handle: number): { readonly topic: Topic; readonly partition: number } | null {
+    const meaning = this.#parts.catalog.meaningOf(handle)
+    return meaning.kind === 'live' && meaning.topic.config.cleanup_policy !== 'delete' ? meaning : null
   }
 
   /** Partitions that may be compacted; null: it cannot be said, which does not keep the other shards from theirs. */
@@ -198,11 +204,10 @@ export class Compaction {
   async #compact(
     shard: number,
     { handle, key, bytes, partition }: CompactablePartition,
-    topics: readonly Topic[],
     isAsked: boolean
   ): Promise<string | null> {
-    const { clock, dataDirectory, mapBytes, shards, logger } = this.#parts
-    const found = placeIn(topics, handle)
+    const { catalog, clock, dataDirectory, mapBytes, shards, logger } = this.#parts
+    const found = this.#placeOf(handle)
     if (found === null) return null
     const { topic } = found
     const tombstoneRetentionMs = topic.config.tombstone_retention_ms
@@ -227,7 +232,7 @@ export class Compaction {
     this.counts.bytesRead += result.bytesRead
     this.counts.bytesWritten += result.bytesWritten
     // Its files are taken away under it.
-    if (result.problem !== null && this.#parts.catalog.topics.every(({ id }) => id !== topic.id)) return null
+    if (result.problem !== null && catalog.meaningOf(handle).kind !== 'live') return null
     if (result.problem !== null) return this.#failed(of, result.problem, result.isDamaged ? result.problem : seeLog)
     this.#seen.set(handle, { key, atMs: nowMs })
     if (result.replacement === null) {
@@ -289,17 +294,6 @@ export class Compaction {
   #works({ handle, topic, partition }: PartitionName): void {
     if (this.#told.delete(handle)) this.#parts.logger.info({ topic, partition }, 'a partition can be compacted again')
   }
-}
-
-function placeIn(
-  topics: readonly Topic[],
-  handle: number
-): { readonly topic: Topic; readonly partition: number } | null {
-  for (const topic of topics) {
-    const range = findRange(rangesOf(topic), handle)
-    if (range !== undefined) return { topic, partition: range.firstPartition + handle - range.firstHandle }
-  }
-  return null
 }
 
 interface PartitionName {
