@@ -61,6 +61,18 @@ test('every link between the documents leads somewhere', () => {
   }
 })
 
+test('decisions are numbered one after the other, in their names as in their titles', () => {
+  const numbers = listFiles('docs/decisions/*.md').map(file => {
+    const [, number = ''] = /^docs\/decisions\/(\d{4})-/.exec(file) ?? []
+    assert.match(readText(file), new RegExp(`^# ${Number(number)}\\. `), file)
+    return Number(number)
+  })
+  assert.deepEqual(
+    numbers,
+    numbers.map((_, i) => i + 1)
+  )
+})
+
 test('no source file is longer than 400 lines, and each says first what it owns', () => {
   const files = ['src', 'workers', 'native-free-bench'].flatMap(folder => listFiles(`${folder}/**/*.{ts,js}`))
   assert.ok(files.length > 100)
