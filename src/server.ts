@@ -15,6 +15,7 @@ import { IdempotentProduce, type IdempotentParts } from './broker/idempotent-pro
 import { LocalEngine, OpenTopics } from './broker/local-engine.ts'
 import { ProducerCommands } from './broker/producer-commands.ts'
 import { TombstoneKeeper } from './broker/tombstones.ts'
+import { ProduceGates } from './broker/produce-gate.ts'
 import { Traffic } from './broker/traffic.ts'
 import { WatchHub } from './broker/watches.ts'
 import { openKeys } from './composition/access.ts'
@@ -204,7 +205,7 @@ async function buildBroker(
   const { compaction, tiering } = upkeep
   const upkeeps = { compaction, tiering, tombstones, space }
   const traffic = new Traffic()
-  const metering = { quotas: new Quotas(systemClock), traffic, watches }
+  const metering = { quotas: new Quotas(systemClock), traffic, gates: new ProduceGates(), watches }
   const useCases = { ...groups, idempotent, validation, keyedBatches, producers, keys, schemas, certificates }
   const parts = { ...topicParts, ...upkeeps, ...metering, ...useCases, preparation: placement }
   return { broker: new LocalBroker({ ...settings, ...parts }), groups, producers, traffic, watches }

@@ -20,8 +20,10 @@ import type { Engine } from './engine.ts'
 import type { IdempotentProduce } from './idempotent-produce.ts'
 import type { KeyedBatches } from './keyed-batches.ts'
 import { batchLimit } from './message-limits.ts'
+import type { ProduceCost } from './metering.ts'
 import { noSuchPartition } from './partition-range.ts'
-import type { Traffic, TopicTraffic } from './traffic.ts'
+import type { ProduceGates } from './produce-gate.ts'
+import type { Traffic } from './traffic.ts'
 import type { ValidatedProduce } from './validated-produce.ts'
 
 export interface BatchParts {
@@ -33,6 +35,7 @@ export interface BatchParts {
   readonly space: { readonly isLow: boolean }
   readonly quotas: Quotas
   readonly traffic: Traffic
+  readonly gates: ProduceGates
   readonly maxRecordBytes: number
 }
 
@@ -46,13 +49,13 @@ export class Batches implements BatchUseCases {
   }
 
   submitBatch(who: Principal, batch: BatchSubmission, caller: BatchCaller): SubmitOutcome {
-    const { engine, catalog, quotas, traffic, keyedBatches } = this.#parts
+    const { engine, catalog, quotas, traffic, gates, keyedBatches } = this.#parts
     const denial = denialOf(who, 'produce', batch.topic)
     if (denial !== null) return refuse(caller, denial)
     const topic = catalog.topicNamed(batch.topic)
     if (topic === undefined) return refuse(caller, new BrokerError('TOPIC_NOT_FOUND', { topic: batch.topic }))
-    const counts = traffic.of(topic.id)
-    if (counts.isClosed) return submitOutcomes.full
+    const gate = gates.of(topic.id)
+    if (gate.isClosed) return submitOutcomes.full
     const refusal = this.#refusalOf(who, topic, batch)
     if (refusal !== null) return refuse(caller, refusal)
     const bytes = batch.end - batch.start
@@ -64,7 +67,7 @@ export class Batches implements BatchUseCases {
       quotas.giveBackProduce(who, bytes)
       return refuse(caller, entry)
     }
-    const cost = { who, bytes, recordCount, counts }
+    const cost = { who, bytes, recordCount, counts: traffic.of(topic.id), gate }
     const call = new BatchCall(this.#parts, caller, entry, cost)
     // Numbers begin at 1, so 0 says that there is none.
     const takesAppendTime = topic.config.message_timestamp_type === 'LogAppendTime'
@@ -74,7 +77,7 @@ export class Batches implements BatchUseCases {
       : engine.appendBatch(given, call)
     if (outcome === submitOutcomes.full) call.undo()
     else {
-      counts.openProduces++
+      gate.enter()
       engine.publishSoon()
     }
     return outcome
@@ -124,12 +127,8 @@ function refuse(caller: BatchCaller, error: BrokerError): SubmitOutcome {
   return submitOutcomes.taken
 }
 
-/** What a batch took, and where it is counted. */
-interface BatchCost {
-  readonly who: Principal
-  readonly bytes: number
+interface BatchCost extends ProduceCost {
   readonly recordCount: number
-  readonly counts: TopicTraffic
 }
 
 /** A batch on its way: settles what was taken for it, and passes the answer on. */
@@ -158,7 +157,7 @@ class BatchCall implements BatchCaller {
   }
 
   onBatchAppended(appended: AppendedBatch): void {
-    this.#cost.counts.openProduces--
+    this.#cost.gate.leave()
     if (this.#entry !== null) this.#parts.idempotent.leaveBatch(this.#entry)
     if (!appended.isDuplicate) {
       this.#cost.counts.producedRecords += this.#cost.recordCount
@@ -168,7 +167,7 @@ class BatchCall implements BatchCaller {
   }
 
   onBatchFailed(error: BrokerError): void {
-    this.#cost.counts.openProduces--
+    this.#cost.gate.leave()
     if (error.written === 'no') this.undo()
     else if (this.#entry !== null) this.#parts.idempotent.leaveBatch(this.#entry)
     this.#caller.onBatchFailed(error)

@@ -112,6 +112,7 @@ export class LocalBroker implements Broker {
       onDeleting: topic => {
         const onDropped = options.tombstones.begin(topic)
         options.traffic.forget(topic.id)
+        options.gates.forget(topic.id)
         options.groups.forgetTopic(topic)
         options.watches.endTopic(topic)
         return () => {
@@ -223,16 +224,17 @@ export class LocalBroker implements Broker {
       queueMicrotask(() => caller.onProduced(nothing, 0, 0))
       return submitOutcomes.taken
     }
-    const { quotas, traffic } = this.#options
-    const counts = traffic.of(topic.id)
-    if (counts.isClosed) return submitOutcomes.full
+    const { quotas, traffic, gates } = this.#options
+    const gate = gates.of(topic.id)
+    if (gate.isClosed) return submitOutcomes.full
     if (this.#options.space.isLow) return this.#refuse(caller, new BrokerError('DISK_FULL', {}, { written: 'no' }))
     const refusal = sizeRefusal(topic, records, this.#options.maxRecordBytes)
     if (refusal !== null) return this.#refuse(caller, refusal)
     const payloadBytes = payloadBytesOf(records)
     const limited = quotas.takeProduce(who, payloadBytes)
     if (limited !== null) return this.#refuse(caller, limited)
-    const metered = new MeteredProduce(caller, who, quotas, counts, payloadBytes)
+    const cost = { who, bytes: payloadBytes, counts: traffic.of(topic.id), gate }
+    const metered = new MeteredProduce(caller, quotas, cost)
     let outcome: SubmitOutcome = submitOutcomes.full
     try {
       outcome = this.#route(who, topic, records, metered)
@@ -244,7 +246,7 @@ export class LocalBroker implements Broker {
       if (outcome === submitOutcomes.full) quotas.giveBackProduce(who, payloadBytes)
     }
     if (outcome !== submitOutcomes.full) {
-      counts.openProduces++
+      gate.enter()
       this.#router.accept(topic)
       engine.publishSoon()
     }

@@ -1,6 +1,6 @@
 /**
  * Between the broker and its engine: counts what went through, and settles quotas when the outcome is known. Main thread.
- * One small object a request, which lives until its answer; nothing is done per record.
+ * A small object or two a request, which live until its answer; nothing is done per record.
  */
 import type { Quotas } from '../control/quotas.ts'
 import type { BrokerError } from '../model/errors.ts'
@@ -8,6 +8,7 @@ import type { Principal } from '../model/principal.ts'
 import type { ProduceCaller, ReadCaller, RecordSource } from '../model/requests.ts'
 import { RECORD_FIXED_BYTES } from '../wire/produce/ring-layout.ts'
 import type { AppendCaller, EngineReadCaller } from './engine.ts'
+import type { ProduceGate } from './produce-gate.ts'
 import type { TopicTraffic } from './traffic.ts'
 
 /** Bytes of all keys, values and headers. @cost a look at each record where there are headers. */
@@ -18,33 +19,40 @@ export function payloadBytesOf(records: RecordSource): number {
   return bytes
 }
 
+/** What a produce took of whom, and where it is counted. */
+export interface ProduceCost {
+  readonly who: Principal
+  /** Of the quota. */
+  readonly bytes: number
+  readonly counts: TopicTraffic
+  /** It is entered when the produce is taken, and left when it is answered. */
+  readonly gate: ProduceGate
+}
+
 /** A produce whose cost was taken: it is given back if nothing was written. */
 export class MeteredProduce implements AppendCaller {
   readonly #caller: ProduceCaller
-  readonly #who: Principal
   readonly #quotas: Quotas
-  readonly #counts: TopicTraffic
-  readonly #payloadBytes: number
+  readonly #cost: ProduceCost
 
-  constructor(caller: ProduceCaller, who: Principal, quotas: Quotas, counts: TopicTraffic, payloadBytes: number) {
+  constructor(caller: ProduceCaller, quotas: Quotas, cost: ProduceCost) {
     this.#caller = caller
-    this.#who = who
     this.#quotas = quotas
-    this.#counts = counts
-    this.#payloadBytes = payloadBytes
+    this.#cost = cost
   }
 
   onProduced(bytes: Buffer, start: number, count: number, duplicates: number, duplicateBytes: number): void {
-    const counts = this.#counts
-    counts.openProduces--
+    const { bytes: cost, counts, gate } = this.#cost
+    gate.leave()
     counts.producedRecords += count - duplicates
-    counts.producedBytes += this.#payloadBytes - duplicateBytes
+    counts.producedBytes += cost - duplicateBytes
     this.#caller.onProduced(bytes, start, count)
   }
 
   onProduceFailed(error: BrokerError): void {
-    this.#counts.openProduces--
-    if (error.written === 'no') this.#quotas.giveBackProduce(this.#who, this.#payloadBytes)
+    const { who, bytes, gate } = this.#cost
+    gate.leave()
+    if (error.written === 'no') this.#quotas.giveBackProduce(who, bytes)
     this.#caller.onProduceFailed(error)
   }
 

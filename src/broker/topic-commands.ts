@@ -18,14 +18,14 @@ import type { PartitionOffsets, Topic, TopicConfig, TopicConfigPatch, TopicDescr
 import type { Store } from '../store/store.ts'
 import type { Engine } from './engine.ts'
 import { noSuchPartition } from './partition-range.ts'
-import type { Traffic } from './traffic.ts'
+import type { ProduceGates } from './produce-gate.ts'
 
 export interface TopicParts {
   readonly catalog: Catalog
   readonly turns: ChangeTurns
   readonly store: Store
   readonly engine: Engine
-  readonly traffic: Traffic
+  readonly gates: ProduceGates
   readonly defaults: TopicDefaults
   /** Called when a topic is deleted in the catalog; what it returns, when every owner has dropped it. */
   readonly onDeleting: (topic: Topic) => () => void
@@ -101,16 +101,15 @@ export class TopicCommands {
    * @returns opens it. @throws BrokerError FIELD_INVALID: there is something; those of a look at the shards
    */
   async #closeEmpty(name: string): Promise<() => void> {
-    const { engine, traffic } = this.#parts
+    const { engine, gates } = this.#parts
     const topic = this.topic(name)
-    const counts = traffic.of(topic.id)
+    const gate = gates.of(topic.id)
     const open = (): void => {
-      counts.isClosed = false
+      gate.open()
       // Those who wait try again.
       engine.turn()
     }
-    if (counts.openProduces > 0) throw notEmpty(topic, 'records are on their way to it')
-    counts.isClosed = true
+    if (!gate.tryClose()) throw notEmpty(topic, 'records are on their way to it')
     try {
       const partitions = await engine.describeTopic(topic)
       const used = partitions.find(({ end_offset: end }) => end > 0)

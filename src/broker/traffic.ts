@@ -1,6 +1,6 @@
 /**
- * What goes and went through each topic since the start, in plain numbers: metrics read them at scrape time. Main thread only.
- * Fed by the broker when a produce is taken, when it is acknowledged, and when the answer of a read is complete, whatever protocol asked.
+ * What went through each topic since the start, in plain numbers: metrics read them at scrape time. Main thread only. Fed by
+ * the broker when a produce is acknowledged, and when the answer of a read is complete, whatever protocol asked.
  */
 import type { TopicId } from '../model/ids.ts'
 
@@ -10,10 +10,6 @@ export interface TopicTraffic {
   producedBytes: number
   consumedRecords: number
   consumedBytes: number
-  /** Produces that were taken and have not been answered. */
-  openProduces: number
-  /** No produce is taken for the moment: it waits like one that finds no room (topic-commands.ts). */
-  isClosed: boolean
 }
 
 export class Traffic {
@@ -23,8 +19,7 @@ export class Traffic {
   of(topicId: TopicId): TopicTraffic {
     let counts = this.#byTopic.get(topicId)
     if (counts === undefined) {
-      const none = { producedRecords: 0, producedBytes: 0, consumedRecords: 0, consumedBytes: 0 }
-      counts = { ...none, openProduces: 0, isClosed: false }
+      counts = { producedRecords: 0, producedBytes: 0, consumedRecords: 0, consumedBytes: 0 }
       this.#byTopic.set(topicId, counts)
     }
     return counts

@@ -18,6 +18,7 @@ import type {
 import { IdempotentProduce } from '../../../src/broker/idempotent-produce.ts'
 import { KeyedBatches, type KeyedBatchParts } from '../../../src/broker/keyed-batches.ts'
 import { ProducerCommands } from '../../../src/broker/producer-commands.ts'
+import { ProduceGates } from '../../../src/broker/produce-gate.ts'
 import { Traffic } from '../../../src/broker/traffic.ts'
 import { ValidatedProduce, type ValidationParts } from '../../../src/broker/validated-produce.ts'
 import { WatchHub } from '../../../src/broker/watches.ts'
@@ -89,6 +90,7 @@ export class BrokerStage {
   readonly clock = new ManualClock()
   readonly catalog = new Catalog(emptyImage)
   readonly traffic = new Traffic()
+  readonly gates = new ProduceGates()
   readonly producers = new ProducerTable(emptyImage)
   readonly quotas = new Quotas(this.clock)
   /** What the engine was given and has not answered. */
@@ -167,7 +169,8 @@ export class BrokerStage {
       groupFlush: { problem: null },
       quotas: this.quotas,
       watches: new WatchHub(engine),
-      traffic: this.traffic
+      traffic: this.traffic,
+      gates: this.gates
     })
   }
 

@@ -148,6 +148,6 @@ describe('a batch for a compacted topic', () => {
     await turn()
     assert.deepEqual([stage.sizes.length, stage.keyChecks.length], [1, 1])
     assert.equal(await stage.send('again', large), submitOutcomes.taken)
-    assert.equal(stage.traffic.of(stage.catalog.topicNamed('t')?.id ?? (0 as never)).openProduces, sent + 1)
+    assert.equal(stage.gates.of(stage.catalog.topicNamed('t')?.id ?? (0 as never)).openCount, sent + 1)
   })
 })
