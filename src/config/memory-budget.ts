@@ -19,6 +19,9 @@ export interface MemoryBudget {
 /** What a connection holds while it is idle or between two requests: its receive buffer with the lead-in. An estimate. */
 const CONNECTION_BUFFER_BYTES = 64 * 1024
 
+/** What a partition of a fetch session of Kafka takes (measured, limits.ts). */
+const SESSION_PARTITION_BYTES = 400
+
 /**
  * The largest group: what it has when it takes no further request, and the largest request as the last. Encoded, records
  * take less than they took as JSON or in a frame. An estimate.
@@ -29,15 +32,29 @@ function largestGroupBytes({ bindBinary, bindKafka, maxRecordBytes, maxRequestBo
   return limits.groupBytesTarget + Math.max(maxRequestBodyBytes, frameBytes)
 }
 
+function row(name: string, eachBytes: number, count: number, held: MemoryRow['held']): MemoryRow {
+  return { name, eachBytes, count, totalBytes: eachBytes * count, held }
+}
+
+/** What the listeners keep beside requests and answers; nothing of those that are off. */
+function listenerRows({ bindBinary, bindKafka, binaryMaxConnectionsPerIp }: Settings): MemoryRow[] {
+  const binary = bindBinary === null ? 0 : 1
+  const kafka = bindKafka.length === 0 ? 0 : 1
+  const connections = binary * binaryMaxConnectionsPerIp
+  const kafkaConnections = kafka * binaryMaxConnectionsPerIp
+  const sessionPartitions = kafka * limits.fetchSessionPartitionsTotalMax
+  return [
+    row('binary connections of one client address (estimate)', CONNECTION_BUFFER_BYTES, connections, 'ceiling'),
+    row('buffers kept for binary connections', limits.idleBufferBytesMax, binary, 'ceiling'),
+    row('Kafka connections of one client address (estimate)', CONNECTION_BUFFER_BYTES, kafkaConnections, 'ceiling'),
+    row('buffers kept for Kafka connections', limits.kafkaIdleBufferBytesMax, kafka, 'ceiling'),
+    row('partitions of Kafka fetch sessions (estimate)', SESSION_PARTITION_BYTES, sessionPartitions, 'ceiling'),
+    row('a batch that is inflated to look for its keys', limits.inflatedBatchBytesMax, kafka, 'ceiling')
+  ]
+}
+
 /** @param shardCount shards that will run: settings.shards, else what the directory has or the default. */
 export function memoryBudget(settings: Settings, shardCount: number): MemoryBudget {
-  const row = (name: string, eachBytes: number, count: number, held: MemoryRow['held']): MemoryRow => ({
-    name,
-    eachBytes,
-    count,
-    totalBytes: eachBytes * count,
-    held
-  })
   const heldBytes = Math.floor(settings.requestMemoryBytes / limits.heldRequestShare)
   const validatedBytes = Math.floor(settings.requestMemoryBytes / limits.validatedRequestShare)
   const keyedBytes =
@@ -46,8 +63,6 @@ export function memoryBudget(settings: Settings, shardCount: number): MemoryBudg
   const largestBytes = largestGroupBytes(settings)
   // A group that does not fit the encode buffer is encoded in memory of its own.
   const encodedApartBytes = largestBytes > settings.encodeBufferBytes ? largestBytes : 0
-  const connections = settings.bindBinary === null ? 0 : settings.binaryMaxConnectionsPerIp
-  const kafkaConnections = settings.bindKafka.length === 0 ? 0 : settings.binaryMaxConnectionsPerIp
   const all = [
     row('request rings (per shard)', settings.requestRingBytes, shardCount, 'fixed'),
     row('read rings (per shard)', settings.readRingBytes, shardCount, 'fixed'),
@@ -62,8 +77,9 @@ export function memoryBudget(settings: Settings, shardCount: number): MemoryBudg
     row('batches whose keys are looked for', keyedBytes, 1, 'ceiling'),
     row('answers in flight', settings.replyMemoryBytes, 1, 'ceiling'),
     row('keys of a compaction', settings.compactionMemoryBytes, 1, 'ceiling'),
-    row('binary connections of one client address (estimate)', CONNECTION_BUFFER_BYTES, connections, 'ceiling'),
-    row('Kafka connections of one client address (estimate)', CONNECTION_BUFFER_BYTES, kafkaConnections, 'ceiling')
+    // Also without Kafka: what its clients noted before is in the store.
+    row('what is noted beside committed offsets', limits.groupMetadataBytesTotalMax, 1, 'ceiling'),
+    ...listenerRows(settings)
   ]
   const rows = all.filter(({ totalBytes }) => totalBytes > 0)
   return { rows, totalBytes: rows.reduce((sum, { totalBytes }) => sum + totalBytes, 0) }

@@ -65,7 +65,7 @@ export const limits = {
   groupOffsetsMax: 100_000,
   /** The same over all groups: some 13 bytes each in memory, 30 on disk, and all are read at a start. */
   groupOffsetsTotalMax: 2_000_000,
-  /** Bytes that a Kafka client may note beside one offset (offset.metadata.max.bytes there), those of a group, and those of all. */
+  /** Bytes that a Kafka client may note beside one offset (offset.metadata.max.bytes there), and what that takes of the memory in one group, and in all. */
   offsetMetadataBytesMax: 4096,
   groupMetadataBytesMax: 8 * 1024 * 1024,
   groupMetadataBytesTotalMax: 64 * 1024 * 1024,

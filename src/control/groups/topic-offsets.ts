@@ -14,12 +14,12 @@ import { noNote, type GroupOffset, type OffsetNote } from '../../model/groups.ts
 /** Stands in `offsets` for an offset that no number holds exactly. */
 const LARGE = -1
 const FIRST_CAPACITY = 4
-/** What an entry of a map and its text take beside the bytes of the text, about. */
+/** What an entry of a map and its text take beside the characters of the text, about. */
 const METADATA_ENTRY_BYTES = 64
 
-/** What the metadata of one offset takes of the memory for it. */
+/** What the metadata of one offset takes of the memory for it, at most: V8 has two bytes for each UTF-16 unit, or one. */
 export function metadataCost(metadata: string): number {
-  return metadata === '' ? 0 : METADATA_ENTRY_BYTES + Buffer.byteLength(metadata)
+  return metadata === '' ? 0 : METADATA_ENTRY_BYTES + 2 * metadata.length
 }
 
 /** Takes one entry on its way to the store. */

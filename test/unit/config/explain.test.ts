@@ -40,6 +40,14 @@ test('explain as JSON has every setting once, in its unit', () => {
   assert.deepEqual([slot?.value, slot?.unit, slot?.source], [134_217_728, 'bytes', 'default'])
 })
 
+const MIB = 1024 * 1024
+
+/** Bytes of each row with three shards, by name. */
+function rowsOf(flags: Record<string, string>): Record<string, number> {
+  const { rows } = memoryBudget(resolve({ flags }).settings, 3)
+  return Object.fromEntries(rows.map(({ name, totalBytes }) => [name, totalBytes]))
+}
+
 test('the memory budget multiplies what each shard has and adds up to its total', () => {
   const { settings } = resolve({ flags: { '--bind-binary': '127.0.0.1:9001' } })
   const one = memoryBudget(settings, 1)
@@ -55,11 +63,6 @@ test('the memory budget multiplies what each shard has and adds up to its total'
 })
 
 test('the memory budget counts what large requests take beside the rings and buffers', () => {
-  const MIB = 1024 * 1024
-  const rowsOf = (flags: Record<string, string>) =>
-    Object.fromEntries(
-      memoryBudget(resolve({ flags }).settings, 3).rows.map(({ name, totalBytes }) => [name, totalBytes])
-    )
   const apart = 'groups larger than their encode buffer (per shard, estimate)'
   const usual = rowsOf({ '--bind-binary': '127.0.0.1:9001' })
   assert.deepEqual([usual['large requests on their way to a shard'], usual[apart]], [64 * MIB, undefined])
@@ -68,6 +71,20 @@ test('the memory budget counts what large requests take beside the rings and buf
   const tight = rowsOf({ ...small, '--bind-binary': '127.0.0.1:9001' })
   assert.deepEqual([tight['large requests on their way to a shard'], tight[apart]], [10 * MIB, 3 * 18 * MIB])
   assert.equal(rowsOf(small)[apart], 3 * 12 * MIB)
+})
+
+test('the memory budget counts what the Kafka listener keeps, where there is one', () => {
+  const kept = {
+    'buffers kept for Kafka connections': 24 * MIB,
+    'partitions of Kafka fetch sessions (estimate)': 20_000_000,
+    'a batch that is inflated to look for its keys': 33 * MIB
+  }
+  const [on, off] = [rowsOf({ '--bind-kafka': '127.0.0.1:9092' }), rowsOf({})]
+  assert.deepEqual({ ...on, ...kept }, on)
+  for (const name of Object.keys(kept)) assert.equal(off[name], undefined, name)
+  // What was noted before stays where the listener is off.
+  const noted = 'what is noted beside committed offsets'
+  assert.deepEqual([on[noted], off[noted]], [64 * MIB, 64 * MIB])
 })
 
 test('the shipped file starts the broker with ES01 and Kafka on and every other setting at its default', () => {

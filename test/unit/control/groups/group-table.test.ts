@@ -201,6 +201,8 @@ describe('the table of groups', () => {
       for (let i = 0; i < each; i++) table.commit(other, 1, i, 1, note)
     }
     const more = table.add('more', 'key')
+    // Text beyond Latin-1 takes two bytes a character of the memory, however few of them are beyond it.
+    assert.equal(metadataCost(`${'x'.repeat(10)}漢`), 64 + 22)
     const rest = Math.floor(limits.groupMetadataBytesTotalMax / metadataCost(metadata))
     const fill = (): void => {
       for (let i = 0; i <= rest; i++) table.commit(more, 1, i, 1, note)
