@@ -238,8 +238,8 @@ export const limits = {
   /** A session that was not used for so long leaves if another one needs its room (Kafka: two minutes). */
   fetchSessionIdleMs: 120_000,
   /**
-   * Buffers that the Kafka listener keeps for its next answers: one of a whole fetch, one that is on its way to a client
-   * meanwhile, and reads. What is not kept is garbage beyond the heap, for which V8 stops to collect all of it.
+   * Buffers that the Kafka listener keeps for its next requests and answers: one of a whole fetch, one that is on its way
+   * to a client meanwhile, and reads. What is not kept is garbage beyond the heap, for which V8 stops to collect all of it.
    */
   kafkaIdleBufferBytesMax: 24 * 1024 * 1024,
   /** A Kafka request of a client that has not said who it is. */
