@@ -26,7 +26,10 @@ export interface AskedShards extends Pick<ShardSet, 'shardCount' | 'refusal' | '
  */
 export async function readPartitionFigures(shards: AskedShards, topics: readonly Topic[]): Promise<PartitionFigures> {
   const figures = emptyFigures(topics)
-  const asked = Array.from({ length: shards.shardCount }, (_, shard) => new ShardReading(shards, shard, figures).run())
+  const ranges = placedRanges(figures)
+  const asked = Array.from({ length: shards.shardCount }, (_, shard) =>
+    new ShardReading(shards, shard, figures, ranges).run()
+  )
   const answered = await Promise.allSettled(asked)
   const down = new Set<number>()
   answered.forEach((result, shard) => {
@@ -77,11 +80,12 @@ class ShardReading {
   /** Range that the last entry was of: entries come by handle. */
   #rangeIndex = 0
 
-  constructor(shards: AskedShards, shard: number, figures: PartitionFigures) {
+  /** @param ranges of the figures, those of all shards. */
+  constructor(shards: AskedShards, shard: number, figures: PartitionFigures, ranges: readonly PlacedRange[]) {
     this.#shards = shards
     this.#shard = shard
     this.#figures = figures
-    this.#ranges = placedRanges(figures)
+    this.#ranges = ranges
   }
 
   /** @fails BrokerError: the shard is down, or died meanwhile. */
