@@ -26,7 +26,7 @@ export const groupTables = `
   ) STRICT, WITHOUT ROWID;
 `
 
-/** What made format 8 of format 7: the leader epoch (−1: not told) and the metadata beside an offset. */
+/** What made format 9 of format 8: the leader epoch (−1: not told) and the metadata beside an offset. */
 export const noteColumns = `
   ALTER TABLE group_offsets ADD COLUMN leader_epoch INTEGER NOT NULL DEFAULT -1;
   ALTER TABLE group_offsets ADD COLUMN metadata TEXT NOT NULL DEFAULT '';

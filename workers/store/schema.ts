@@ -129,7 +129,7 @@ const addedTable = `
   ) STRICT;
 `
 
-/** What makes each format of the one before, from format 2 on; the fifth and sixth are those of consumer groups and of schemas. */
+/** What makes each format of the one before, from format 2 on. Formats 5 and 9 are of consumer groups (group-rows.ts), 6 is of schemas. */
 const migrations: readonly string[] = [
   producerTables,
   placementColumns,
