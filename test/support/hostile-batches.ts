@@ -40,11 +40,14 @@ export function hostileBatch(dice: Dice): Buffer {
 
 const MIB = 1024 * 1024
 /** More than any reader may inflate of one batch. */
-const BOMB_BYTES = 64 * MIB
+const BOMB_BYTES = 40 * MIB
 
-/** Little that stands for very much, or says so: one for each codec, each with a count that it could bear. */
+/**
+ * Little that stands for very much, or says so: one for each codec. The first two are good records but for their size: who
+ * inflated all of it would read them. The others have counts that they could bear.
+ */
 export function bombs(): Buffer[] {
-  const zeros = Buffer.alloc(BOMB_BYTES)
+  const large = encodeRecord({ value: Buffer.alloc(BOMB_BYTES) }, 0)
   const frame = Buffer.from([0x04, 0x22, 0x4d, 0x18, 0x60, 0x70, 0x73])
   // One literal, then a match of a distance of 1 whose length goes on for as long as there are bytes of 255.
   const match = Buffer.concat([
@@ -56,15 +59,15 @@ export function bombs(): Buffer[] {
   size.writeUInt32LE(match.length)
   const copies = Buffer.alloc(3 * (MIB / 2))
   for (let at = 0; at < copies.length; at += 3) copies.set([0xfe, 1, 0], at)
-  const bodies: readonly (readonly [number, Buffer])[] = [
-    [codecs.gzip, gzipSync(zeros)],
-    [codecs.zstd, zstdCompressSync(zeros)],
-    [codecs.lz4, Buffer.concat([frame, size, match, Buffer.alloc(4)])],
-    [codecs.snappy, Buffer.concat([Buffer.from([0x81, 0x80, 0x80, 0x10, 0, 0]), copies])],
+  const bodies: readonly (readonly [number, number, Buffer])[] = [
+    [codecs.gzip, 1, gzipSync(large)],
+    [codecs.zstd, 1, zstdCompressSync(large)],
+    [codecs.lz4, 1000, Buffer.concat([frame, size, match, Buffer.alloc(4)])],
+    [codecs.snappy, 1000, Buffer.concat([Buffer.from([0x81, 0x80, 0x80, 0x10, 0, 0]), copies])],
     // It says 4 GiB, and ends.
-    [codecs.snappy, Buffer.from([0xff, 0xff, 0xff, 0xff, 0x0f, 0, 0])]
+    [codecs.snappy, 1000, Buffer.from([0xff, 0xff, 0xff, 0xff, 0x0f, 0, 0])]
   ]
-  return bodies.map(([codec, body]) => clientBatch({ body, codec, count: 1000 }))
+  return bodies.map(([codec, count, body]) => clientBatch({ body, codec, count }))
 }
 
 /** Lengths within lengths that say more than there is, each at another place of a record. */
