@@ -5,13 +5,15 @@ import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { apis } from '../../src/wire/kafka/apis/index.ts'
 import { kafkaErrors } from '../../src/wire/kafka/errors.ts'
+import { firstKey, type KeyAnswer, type TestKey } from '../support/access.ts'
 import { spawnBroker, startBroker, waitFor, type TestBroker } from '../support/broker.ts'
 import { clientBatch, gzip, lz4, placed, snappy, zstd } from '../support/client-batches.ts'
 import { localLogs } from '../support/files-below.ts'
-import { HttpApi, type ReadRecord } from '../support/http-api.ts'
+import { HttpApi, parse, type ReadRecord } from '../support/http-api.ts'
 import { fetchBody, fetchPartitions, produceBatch } from '../support/kafka-calls.ts'
-import { connectKafka, type KafkaClient } from '../support/kafka-client.ts'
+import { connectKafka, decodeResponse, type KafkaClient } from '../support/kafka-client.ts'
 import { fetchBatches } from '../support/kafka-contents.ts'
+import { loginPlain } from '../support/kafka-login.ts'
 import { diceOf } from '../support/log-random.ts'
 import { heldBytes } from '../support/metrics-held.ts'
 import { temporaryDirectory } from '../support/temporary-directory.ts'
@@ -34,10 +36,15 @@ interface Stage {
 const flagsOf = (store: string) => ({ '--segment-delete-grace': '10ms', '--cold-storage-dir': store })
 
 /** A topic whose older segments lie in cold storage, every fifth batch in another codec, one of them of nonsense. */
-async function stage(t: TestContext, broker: Pick<TestBroker, 'url' | 'kafka' | 'dataDir'>): Promise<Stage> {
-  const api = new HttpApi(broker.url)
+async function stage(
+  t: TestContext,
+  broker: Pick<TestBroker, 'url' | 'kafka' | 'dataDir'>,
+  key?: TestKey
+): Promise<Stage> {
+  const api = key?.api ?? new HttpApi(broker.url)
   await api.createTopic('t', 1, config)
   const client = await connectKafka(t, broker.kafka)
+  if (key !== undefined) assert.equal(await loginPlain(client, key.id, key.secret), 0)
   const dice = diceOf(7)
   const stored: Buffer[] = []
   for (let i = 0; i < BATCHES; i++) {
@@ -116,4 +123,35 @@ test('a store that does not answer keeps nobody else waiting, and a client that 
   rmSync(hold)
   await waitFor('what it held to come back', async () => (await heldBytes(api)).replies === 0)
   assert.deepEqual((await fetchBatches(client, 't', 0)).slice(0, BATCHES), stored)
+})
+
+test('a cold read of a key with a quota keeps other fetches of that key for as long as they say, and no longer', async t => {
+  const folder = temporaryDirectory(t)
+  const hold = join(folder, 'hold')
+  const env = { MILLRACE_FAULTS: `cold/segment.open:1+=hold@${hold}` }
+  const flags = { ...flagsOf(join(folder, 'store')), '--auth': 'required' }
+  const broker = await spawnBroker(t, { flags, env })
+  const admin = await firstKey(broker)
+  const { api, stored } = await stage(t, broker, admin)
+  const limited = { name: 'limited', acls: [{ action: 'read', topic_prefix: 't' }], consume_bytes_per_sec: 100_000_000 }
+  const { key, secret } = parse<{ key: KeyAnswer; secret: string }>(await api.post('/admin/keys', limited))
+  const connect = async (): Promise<KafkaClient> => {
+    const client = await connectKafka(t, broker.kafka)
+    assert.equal(await loginPlain(client, key.key_id, secret), 0)
+    return client
+  }
+  writeFileSync(hold, '')
+  const [first, other] = [await connect(), await connect()]
+  first.send(apis.fetch, 11, fetchBody('t', { 0: 0 }))
+  await waitFor('it to be read', async () => (await heldBytes(api)).replies > 0)
+  const last = fetchBody('t', { 0: (stored.length - 1) * RECORDS }, { maxWaitMs: 0 })
+  const told = await other.call(apis.fetch, 11, last)
+  assert.deepEqual([told.errorCode, told.sessionId, told.responses.length], [0, 0, 0])
+  rmSync(hold)
+  const response = await first.next()
+  assert.ok(response !== null)
+  const [partition] = decodeResponse(apis.fetch, 11, response).responses.flatMap(({ partitions }) => partitions)
+  assert.equal(partition?.errorCode, 0)
+  const now = await other.call(apis.fetch, 11, last)
+  assert.deepEqual(now.responses[0]?.partitions[0]?.records, stored.at(-1))
 })

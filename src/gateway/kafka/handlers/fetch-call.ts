@@ -2,7 +2,7 @@
  * One fetch under way: batches of many partitions, as they are stored, at once or when there is enough of them. Main thread.
  *
  *   round: the key's turn, memory ─▶ read what is ready, a few at a time ─▶ enough, an error, or time is over: answer
- *             ▲                                                        └─▶ else give the memory back and wait
+ *             ▲        └─▶ it does not come in time: an empty answer   └─▶ else give the memory back and wait
  *             └──────────── a partition has more, or the time is over ◀──────────────┘
  *
  * A round reads what is ready alone. What was read and dropped by an earlier one counts as it was; once there is enough in
@@ -58,6 +58,8 @@ export class FetchCall implements PartitionReader, SessionCall {
   #isReading = false
   #isDone = false
   #endTurn: (() => void) | null = null
+  /** Stops waiting for the turn; null: it does not. */
+  #giveUpTurn: (() => void) | null = null
   #timer: NodeJS.Timeout | null = null
 
   /** @param session nobody else uses it; its id is 0 if it is to end with this fetch. */
@@ -76,7 +78,10 @@ export class FetchCall implements PartitionReader, SessionCall {
 
   start(): void {
     this.#session.call = this
-    this.#call.onClosing(() => this.hurry())
+    this.#call.onClosing(() => {
+      this.hurry()
+      this.#giveUpTurn?.()
+    })
     this.#round(this.#session.someQuiet(limits.kafkaFetchReadsMax))
   }
 
@@ -144,10 +149,21 @@ export class FetchCall implements PartitionReader, SessionCall {
     const { who, services } = this.#call
     const isLimited = services.broker.batches.readAllowance(who) !== null
     if (!isLimited) return this.#begin(others)
-    services.readTurns.take(who.keyId, end => {
-      this.#endTurn = end
-      this.#begin(others)
+    const leftMs = this.#deadlineMs - services.clock.monotonicMs()
+    let isWaiting = true
+    const giveUp = services.readTurns.take(who.keyId, Math.max(limits.fetchTurnWaitMsMin, leftMs), {
+      onTurn: end => {
+        isWaiting = false
+        this.#giveUpTurn = null
+        this.#endTurn = end
+        this.#begin(others)
+      },
+      onLate: () => {
+        this.#giveUpTurn = null
+        this.#answerNothing()
+      }
     })
+    if (isWaiting) this.#giveUpTurn = giveUp
   }
 
   #begin(others: readonly FetchedPartition[]): void {
@@ -264,7 +280,7 @@ export class FetchCall implements PartitionReader, SessionCall {
     if (ready.size > 0) this.#round()
   }
 
-  /** Over the quota of its key: nothing was read, and nothing is said of any partition. */
+  /** Over the quota of its key, or its turn did not come: nothing is held, and nothing is said of any partition. */
   #answerNothing(): void {
     this.#isDone = true
     this.#leaveTurn()
