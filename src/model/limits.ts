@@ -237,7 +237,7 @@ export const limits = {
    */
   fetchSessionPartitionsMax: 10_000,
   fetchSessionPartitionsTotalMax: 50_000,
-  /** A session that was not used for so long leaves if another one needs its room (Kafka: two minutes). */
+  /** A session that was not used for so long leaves if another one needs its room (Kafka: two minutes), or if its connection is gone. */
   fetchSessionIdleMs: 120_000,
   /**
    * Buffers that the Kafka listener keeps for its next requests and answers: one of a whole fetch, one that is on its way

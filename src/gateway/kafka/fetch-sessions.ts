@@ -4,9 +4,12 @@
  * A session belongs to a key and may go on over another connection of that key. It costs memory and watches, so all is
  * bounded: where there is no room, a client is told that it has no session, and asks for everything each time.
  *
+ * One whose connection is gone holds nothing of that connection, and ends when none has come back to it in fetchSessionIdleMs.
+ *
  *   no room ─▶ those that nobody used for fetchSessionIdleMs leave ─▶ the smallest leaves, if it is smaller than the new one
  */
 import { randomInt } from 'node:crypto'
+import { assert } from '../../base/assert.ts'
 import type { Clock } from '../../base/clock.ts'
 import { limits } from '../../model/limits.ts'
 import type { FetchSession } from './fetch-session.ts'
@@ -17,8 +20,8 @@ const ID_END = 2 ** 31
 /** Whose a session is. */
 interface Holder {
   readonly keyId: string
-  /** The connection that used it last. */
-  client: object
+  /** The connection that used it last; null: that is gone. */
+  client: object | null
 }
 
 /** What is counted of sessions; read at scrape time. */
@@ -34,8 +37,9 @@ export class FetchSessions {
   readonly #counts: SessionCounts
   readonly #sessions = new Map<number, FetchSession>()
   readonly #holders = new Map<FetchSession, Holder>()
-  /** Oldest first. */
+  /** Of connections that are there, oldest first. */
   readonly #ofClient = new Map<object, Set<FetchSession>>()
+  #timer: NodeJS.Timeout | null = null
 
   /** @param counts are kept right here. */
   constructor(clock: Pick<Clock, 'monotonicMs'>, counts: SessionCounts) {
@@ -102,7 +106,8 @@ export class FetchSessions {
     this.#ofClient.set(client, (this.#ofClient.get(client) ?? new Set()).add(session))
   }
 
-  #takeFrom(client: object, session: FetchSession): void {
+  #takeFrom(client: object | null, session: FetchSession): void {
+    if (client === null) return
     const own = this.#ofClient.get(client)
     own?.delete(session)
     if (own?.size === 0) this.#ofClient.delete(client)
@@ -112,16 +117,37 @@ export class FetchSessions {
   clientLeft(client: object): void {
     const own = this.#ofClient.get(client)
     if (own === undefined) return
+    this.#ofClient.delete(client)
     for (const session of own) {
+      const holder = this.#holders.get(session)
+      assert(holder?.client === client, 'a session is of the connection that has it')
+      holder.client = null
       session.isLeft = true
       if (session.call === null) session.rest()
     }
-    this.#endIdle()
+    this.#timer ??= setInterval(() => this.#endLeft(), limits.fetchSessionIdleMs).unref()
+  }
+
+  /** Ends what no connection came back to. There is a timer while there is any of it. */
+  #endLeft(): void {
+    let isAnyLeft = false
+    for (const session of this.#sessions.values()) {
+      if (!session.isLeft) continue
+      if (this.#isIdle(session)) this.close(session)
+      else isAnyLeft = true
+    }
+    if (!isAnyLeft) this.stop()
+  }
+
+  /** Ends the timer. */
+  stop(): void {
+    if (this.#timer !== null) clearInterval(this.#timer)
+    this.#timer = null
   }
 
   #makeRoom(size: number): boolean {
     if (this.#hasRoom(size)) return true
-    this.#endIdle()
+    for (const session of this.#sessions.values()) if (this.#isIdle(session)) this.#evict(session)
     while (!this.#hasRoom(size)) {
       let smallest: FetchSession | null = null
       for (const session of this.#sessions.values())
@@ -137,10 +163,8 @@ export class FetchSessions {
     return sessions < limits.fetchSessionsMax && partitions + size <= limits.fetchSessionPartitionsTotalMax
   }
 
-  #endIdle(): void {
-    const nowMs = this.#clock.monotonicMs()
-    for (const session of this.#sessions.values())
-      if (session.call === null && nowMs - session.lastUsedMs >= limits.fetchSessionIdleMs) this.#evict(session)
+  #isIdle({ call, lastUsedMs }: FetchSession): boolean {
+    return call === null && this.#clock.monotonicMs() - lastUsedMs >= limits.fetchSessionIdleMs
   }
 
   #evict(session: FetchSession): void {

@@ -206,6 +206,7 @@ class Listener implements KafkaGateway, ConnectionHost {
     await this.#connections.ended(deadlineMs, () => {
       this.logger.warn({ connections: this.#connections.size }, 'Kafka connections were cut off at the deadline')
     })
+    this.#fetchSessions.stop()
   }
 
   newSession(): SaslSession {

@@ -1,10 +1,12 @@
 /** Who has a fetch session, and who has to leave: the table alone, with sessions that are never read. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { setImmediate } from 'node:timers/promises'
 import { FetchSession } from '../../../../src/gateway/kafka/fetch-session.ts'
 import { FetchSessions } from '../../../../src/gateway/kafka/fetch-sessions.ts'
 import { limits } from '../../../../src/model/limits.ts'
 import { ManualClock } from '../../../support/log-harness.ts'
+import { usedBytes } from '../../../support/used-bytes.ts'
 
 class Stage {
   readonly clock = new ManualClock()
@@ -113,5 +115,42 @@ describe('fetch sessions', () => {
     s.opened(1, client)
     assert.ok((all[2] as FetchSession).id > 0)
     assert.equal(s.counts.evicted, 1)
+  })
+
+  it('whose connection is gone end when nobody came back to them for two minutes, and those of others stay', t => {
+    t.mock.timers.enable({ apis: ['setInterval'] })
+    const s = new Stage()
+    const passTime = (): void => {
+      s.clock.wallMs += limits.fetchSessionIdleMs
+      t.mock.timers.tick(limits.fetchSessionIdleMs)
+    }
+    const [gone, other] = [{}, {}]
+    const [left, resumed, stays] = [s.opened(1, gone), s.opened(1, gone), s.opened(1, other)]
+    s.table.clientLeft(gone)
+    s.table.change(resumed, other, () => undefined)
+    passTime()
+    assert.deepEqual([left.id > 0, resumed.id > 0, stays.id > 0], [false, true, true])
+    assert.deepEqual(s.counts, { sessions: 2, partitions: 2, evicted: 0 })
+    s.table.clientLeft(other)
+    passTime()
+    assert.equal(s.counts.sessions, 0)
+    s.table.stop()
+  })
+
+  it('let go of a connection that is gone', async () => {
+    const s = new Stage()
+    let client: object | null = {}
+    const session = s.opened(1, client)
+    const held = new WeakRef(client)
+    s.table.clientLeft(client)
+    s.table.stop()
+    client = null
+    // A WeakRef holds what it was made of until the turn is over.
+    for (let i = 0; i < 10 && held.deref() !== undefined; i++) {
+      await setImmediate()
+      await usedBytes()
+    }
+    assert.equal(held.deref(), undefined)
+    assert.equal(s.table.find(session.id, 'key_1'), session)
   })
 })
