@@ -8,8 +8,9 @@
  * of its own, with id 0, that ends with it.
  *
  * Invariants: what is ready has no watch. What has a fault is neither ready nor seen: it is told each time. One fetch at a
- * time: `call`.
+ * time. It alone changes what is asked of it, who uses it, and what its partitions are refused for.
  */
+import { assert } from '../../base/assert.ts'
 import type { Principal } from '../../model/principal.ts'
 import type { Broker } from '../../model/requests.ts'
 import { kafkaErrors } from '../../wire/kafka/errors.ts'
@@ -29,17 +30,11 @@ export interface AskedPartition {
   readonly fault: number
 }
 
+const EPOCH_MAX = 0x7fff_ffff
+
 export class FetchSession implements PartitionOwner {
   /** 0: it is none that the client knows. */
   id = 0
-  /** Of the next request. */
-  nextEpoch = 1
-  /** Monotonic time at which its last fetch was answered. */
-  lastUsedMs = 0
-  /** The connection that used it is gone: nothing of it is watched until another one does. */
-  isLeft = false
-  /** null: no fetch is in progress. */
-  call: SessionCall | null = null
   /** Does it name topics by their ids? */
   readonly isById: boolean
   /** In the order in which they were first asked for. */
@@ -50,9 +45,56 @@ export class FetchSession implements PartitionOwner {
   readonly seen = new Set<FetchedPartition>()
   readonly faulted = new Set<FetchedPartition>()
   #quietTurn: Iterator<FetchedPartition> | null = null
+  #nextEpoch = 1
+  #lastUsedMs = 0
+  #isLeft = false
+  #call: SessionCall | null = null
 
   constructor(isById: boolean) {
     this.isById = isById
+  }
+
+  /** Of the next request. */
+  get nextEpoch(): number {
+    return this.#nextEpoch
+  }
+
+  /** Monotonic time at which it was asked for last, or its last fetch was answered. */
+  get lastUsedMs(): number {
+    return this.#lastUsedMs
+  }
+
+  /** The connection that used it is gone: nothing of it is watched until another one does. */
+  get isLeft(): boolean {
+    return this.#isLeft
+  }
+
+  /** A fetch is in progress. */
+  get isBusy(): boolean {
+    return this.#call !== null
+  }
+
+  /** That request was the next one. */
+  advance(): void {
+    this.#nextEpoch = this.#nextEpoch === EPOCH_MAX ? 1 : this.#nextEpoch + 1
+  }
+
+  /** A connection uses it, its first one or another. */
+  use(nowMs: number): void {
+    this.#isLeft = false
+    this.#lastUsedMs = nowMs
+  }
+
+  /** Its connection is gone. */
+  leave(): void {
+    this.#isLeft = true
+    if (this.#call === null) this.rest()
+  }
+
+  /** A fetch reads it from here on, alone. */
+  begin(call: SessionCall): void {
+    assert(this.#call === null, 'a session has one fetch at a time')
+    this.#call = call
   }
 
   /** Adds a partition, or asks anew for one that it has. */
@@ -106,11 +148,17 @@ export class FetchSession implements PartitionOwner {
     if (partition.hasMore) this.seen.add(partition)
   }
 
-  /** A read went wrong: it is tried again by the next fetch. */
-  noteFailed(partition: FetchedPartition): void {
+  /** A read went wrong: it is tried again by the next fetch. @param errorCode what is to be told; null: what is known of it. */
+  noteFailed(partition: FetchedPartition, errorCode: number | null): void {
+    if (errorCode !== null) partition.errorCode = errorCode
     partition.endWatch()
     this.seen.delete(partition)
     this.ready.add(partition)
+  }
+
+  /** What was read is given up while its fetch waits. */
+  noteDropped(): void {
+    for (const partition of this.seen) partition.isDropped = partition.bytes > 0
   }
 
   /** All that there is something in is read again. */
@@ -123,10 +171,11 @@ export class FetchSession implements PartitionOwner {
   }
 
   /** Its fetch is answered. @param read the partitions that it has read: what is quiet is watched from here on. */
-  endCall(broker: Broker, who: Principal, read: Iterable<FetchedPartition>): void {
-    this.call = null
+  endCall(broker: Broker, who: Principal, read: Iterable<FetchedPartition>, nowMs: number): void {
+    this.#call = null
+    this.#lastUsedMs = nowMs
     this.readAgain()
-    if (this.id === 0 || this.isLeft) return this.rest()
+    if (this.id === 0 || this.#isLeft) return this.rest()
     for (const partition of read) {
       const isQuiet = !this.ready.has(partition) && !this.faulted.has(partition)
       if (isQuiet && !partition.isWatched) partition.watch(broker, who, 1)
@@ -145,14 +194,14 @@ export class FetchSession implements PartitionOwner {
   /** It is nobody's any more: a fetch in progress is answered now. */
   close(): void {
     this.id = 0
-    if (this.call === null) this.rest()
-    else this.call.hurry()
+    if (this.#call === null) this.rest()
+    else this.#call.hurry()
   }
 
   onMore(partition: FetchedPartition): void {
     this.seen.delete(partition)
     this.ready.add(partition)
-    this.call?.onMore()
+    this.#call?.onMore()
   }
 
   onUnwatched(partition: FetchedPartition): void {
@@ -162,7 +211,7 @@ export class FetchSession implements PartitionOwner {
 
   onWatchFailed(partition: FetchedPartition): void {
     this.onUnwatched(partition)
-    this.call?.hurry()
+    this.#call?.hurry()
   }
 }
 

@@ -57,7 +57,7 @@ export class FetchSessions {
     if (!this.#makeRoom(size)) return
     do session.id = randomInt(1, ID_END)
     while (this.#sessions.has(session.id))
-    session.lastUsedMs = this.#clock.monotonicMs()
+    session.use(this.#clock.monotonicMs())
     this.#sessions.set(session.id, session)
     this.#holders.set(session, { keyId, client })
     this.#ofClient.set(client, own.add(session))
@@ -78,7 +78,6 @@ export class FetchSessions {
     this.#give(session, client)
     const { size } = session.partitions
     this.#counts.partitions += size - before
-    session.lastUsedMs = this.#clock.monotonicMs()
     const isWithin = this.#counts.partitions <= limits.fetchSessionPartitionsTotalMax
     if (size <= limits.fetchSessionPartitionsMax && isWithin) return true
     this.close(session)
@@ -98,7 +97,7 @@ export class FetchSessions {
 
   /** It goes on over that connection. */
   #give(session: FetchSession, client: object): void {
-    session.isLeft = false
+    session.use(this.#clock.monotonicMs())
     const holder = this.#holders.get(session)
     if (holder === undefined || holder.client === client) return
     this.#takeFrom(holder.client, session)
@@ -122,8 +121,7 @@ export class FetchSessions {
       const holder = this.#holders.get(session)
       assert(holder?.client === client, 'a session is of the connection that has it')
       holder.client = null
-      session.isLeft = true
-      if (session.call === null) session.rest()
+      session.leave()
     }
     this.#timer ??= setInterval(() => this.#endLeft(), limits.fetchSessionIdleMs).unref()
   }
@@ -163,8 +161,8 @@ export class FetchSessions {
     return sessions < limits.fetchSessionsMax && partitions + size <= limits.fetchSessionPartitionsTotalMax
   }
 
-  #isIdle({ call, lastUsedMs }: FetchSession): boolean {
-    return call === null && this.#clock.monotonicMs() - lastUsedMs >= limits.fetchSessionIdleMs
+  #isIdle({ isBusy, lastUsedMs }: FetchSession): boolean {
+    return !isBusy && this.#clock.monotonicMs() - lastUsedMs >= limits.fetchSessionIdleMs
   }
 
   #evict(session: FetchSession): void {

@@ -77,7 +77,7 @@ export class FetchCall implements PartitionReader, SessionCall {
   }
 
   start(): void {
-    this.#session.call = this
+    this.#session.begin(this)
     this.#call.onClosing(() => {
       this.hurry()
       this.#giveUpTurn?.()
@@ -119,22 +119,20 @@ export class FetchCall implements PartitionReader, SessionCall {
   #noteRead(partition: FetchedPartition): void {
     this.#touched.add(partition)
     this.#isOver ||= partition.isCut
-    if (partition.errorCode !== kafkaErrors.NONE.code) this.#noteFailed(partition)
+    if (partition.errorCode !== kafkaErrors.NONE.code) this.#noteFailed(partition, null)
     else if (partition.shareBytes > 0) this.#session.noteRead(partition)
   }
 
   /** Over its quota a client is told to wait, not that something is wrong. */
   #noteError(partition: FetchedPartition, error: BrokerError): void {
-    if (error.code !== 'RATE_LIMITED') {
-      this.#touched.add(partition)
-      partition.errorCode = this.#codeOf(error)
-    }
-    this.#noteFailed(partition)
+    const isTold = error.code !== 'RATE_LIMITED'
+    if (isTold) this.#touched.add(partition)
+    this.#noteFailed(partition, isTold ? this.#codeOf(error) : null)
   }
 
-  #noteFailed(partition: FetchedPartition): void {
+  #noteFailed(partition: FetchedPartition, errorCode: number | null): void {
     this.#isOver = true
-    this.#session.noteFailed(partition)
+    this.#session.noteFailed(partition, errorCode)
   }
 
   /** Who names topics by id hears of the id. */
@@ -270,10 +268,8 @@ export class FetchCall implements PartitionReader, SessionCall {
     // If there is to be that much more in all, one of them must have its share of it; or one that is quiet begins.
     const missingBytes = this.#minBytes - this.#seenBytes()
     const moreBytes = Math.max(1, Math.ceil(missingBytes / Math.max(1, seen.size)))
-    for (const partition of seen) {
-      partition.isDropped = partition.bytes > 0
-      partition.watch(broker, who, partition.bytes + moreBytes)
-    }
+    this.#session.noteDropped()
+    for (const partition of seen) partition.watch(broker, who, partition.bytes + moreBytes)
     for (const partition of this.#queue)
       if (!partition.isWatched && !ready.has(partition)) partition.watch(broker, who, 1)
     // What came while others were read.
@@ -302,11 +298,10 @@ export class FetchCall implements PartitionReader, SessionCall {
 
   #finish(responses: ReturnType<typeof fetchResponses>, chunkOf: ReadonlyMap<Buffer, Buffer>): void {
     const call = this.#call
-    const { broker } = call.services
+    const { broker, clock } = call.services
     if (this.#timer !== null) clearTimeout(this.#timer)
     const { id: sessionId } = this.#session
-    this.#session.endCall(broker, call.who, this.#touched)
-    this.#session.lastUsedMs = call.services.clock.monotonicMs()
+    this.#session.endCall(broker, call.who, this.#touched, clock.monotonicMs())
     if (call.who.isRevoked) return call.close('keyRevoked')
     const throttleTimeMs = broker.batches.readAllowance(call.who)?.waitMs ?? 0
     call.mute(throttleTimeMs)

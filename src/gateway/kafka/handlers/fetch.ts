@@ -20,7 +20,6 @@ import { FetchCall, type Call } from './fetch-call.ts'
 const TOPIC_IDS_SINCE = 13
 const OPENING_EPOCH = 0
 const NO_EPOCH = -1
-const EPOCH_MAX = 0x7fff_ffff
 
 /** Its turn comes when all requests before it on its connection are answered: those of one session follow each other. */
 export const fetchHandler: KafkaHandler = handlerOf(fetch, call => {
@@ -60,7 +59,7 @@ function goOn(call: Call): void {
   const { fetchSessions } = services
   const session = fetchSessions.find(body.sessionId, who.keyId)
   if (session === null) return refuse(call, kafkaErrors.FETCH_SESSION_ID_NOT_FOUND.code)
-  if (session.nextEpoch !== body.sessionEpoch || session.call !== null)
+  if (session.nextEpoch !== body.sessionEpoch || session.isBusy)
     return refuse(call, kafkaErrors.INVALID_FETCH_SESSION_EPOCH.code)
   if (session.isById !== isById(call)) return refuse(call, kafkaErrors.FETCH_SESSION_TOPIC_ID_ERROR.code)
   const isKept = fetchSessions.change(session, client, () => {
@@ -69,7 +68,7 @@ function goOn(call: Call): void {
     for (const partition of askedOf(call)) session.ask(partition)
   })
   if (!isKept) return refuse(call, kafkaErrors.FETCH_SESSION_ID_NOT_FOUND.code)
-  session.nextEpoch = session.nextEpoch === EPOCH_MAX ? 1 : session.nextEpoch + 1
+  session.advance()
   if (session.partitions.size === 0) fetchSessions.close(session)
   new FetchCall(call, session, false).start()
 }
