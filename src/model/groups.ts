@@ -127,6 +127,8 @@ export interface GroupUseCases {
   ): Promise<void>
   /** What is committed on topics that the caller may read; nothing of an unknown group. @throws GROUP_OWNED */
   offsets(who: Principal, group: string): OffsetsByTopic
+  /** What stands beside these offsets. @throws GROUP_OWNED */
+  metadata(who: Principal, group: string): MetadataByTopic
   /**
    * Where a read of the group begins: at the committed offset; null, nothing is committed: at the first record. Whether
    * topic and partition exist is not asked. Changes nothing. @throws FORBIDDEN, GROUP_OWNED
@@ -142,8 +144,6 @@ export interface GroupUseCases {
   /** Also of an unknown member or group: then nothing happens. @throws GROUP_OWNED, FORBIDDEN, MEMBER_OWNED */
   leave(who: Principal, group: string, memberId: string): void
   /** @throws GROUP_NOT_FOUND, GROUP_OWNED, FORBIDDEN, MEMBER_NOT_FOUND, MEMBER_OWNED */
-  /** What stands beside these offsets. @throws GROUP_OWNED */
-  metadata(who: Principal, group: string): MetadataByTopic
   assignment(who: Principal, group: string, memberId: string): Omit<JoinAnswer, 'memberId'>
   /**
    * Connects a stream to a member, after assignment() said that the caller may have it; what the member may do later,
