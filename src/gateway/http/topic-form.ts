@@ -10,14 +10,22 @@ import type { TopicConfigPatch } from '../../model/topic.ts'
 import type { ExactJson } from '../../wire/json/exact-json.ts'
 import { choiceOf, fault, fieldsOf, narrow, requireText, requireWhole, U32_MAX, U64_MAX, type Fields } from './form.ts'
 
-const BROKERS = "the broker's"
+/** What a limit may be, for the text that refuses it: the least number, which the broker judges, and what −1 stands for. */
+interface LimitRange {
+  readonly least: number
+  readonly cleared: string
+}
 
-/** u64 or −1; undefined if it is absent or null. @param cleared what −1 stands for. */
-function limitOf(fields: Fields, name: string, path: string, cleared = 'never'): number | bigint | undefined {
+const retained: LimitRange = { least: 0, cleared: 'never' }
+const ofBroker: LimitRange = { least: 1, cleared: "the broker's" }
+
+/** u64 or −1; undefined if it is absent or null. */
+function limitOf(fields: Fields, name: string, path: string, range: LimitRange): number | bigint | undefined {
   const value = fields[name] ?? null
   if (value === null) return undefined
   if (typeof value !== 'bigint' || value < -1n || value > U64_MAX) {
-    throw fault(path + name, `must be a whole number from 0 to ${U64_MAX}, -1 for ${cleared}, or null`)
+    const { least, cleared } = range
+    throw fault(path + name, `must be a whole number from ${least} to ${U64_MAX}, -1 for ${cleared}, or null`)
   }
   return narrow(value)
 }
@@ -52,15 +60,15 @@ function validateSchemaOf(fields: Fields, path: string): boolean | undefined {
 }
 
 function patchOf(fields: Fields, path: string): TopicConfigPatch {
-  const retentionMs = limitOf(fields, 'retention_ms', path)
-  const retentionBytes = limitOf(fields, 'retention_bytes', path)
+  const retentionMs = limitOf(fields, 'retention_ms', path, retained)
+  const retentionBytes = limitOf(fields, 'retention_bytes', path, retained)
   const cleanupPolicy = choiceOf(fields, 'cleanup_policy', cleanupPolicies, path)
   const segmentBytes = segmentBytesOf(fields, path)
   const tombstoneRetentionMs = tombstoneRetentionOf(fields, path)
   const validateSchema = validateSchemaOf(fields, path)
   const timestampType = choiceOf(fields, 'message_timestamp_type', timestampTypes, path)
-  const messageBytes = limitOf(fields, 'max_message_bytes', path, BROKERS)
-  const segmentMs = limitOf(fields, 'segment_ms', path, BROKERS)
+  const messageBytes = limitOf(fields, 'max_message_bytes', path, ofBroker)
+  const segmentMs = limitOf(fields, 'segment_ms', path, ofBroker)
   const partitioner = choiceOf(fields, 'partitioner', partitioners, path)
   return {
     ...(retentionMs === undefined ? {} : { retention_ms: retentionMs }),

@@ -67,7 +67,12 @@ export function topicCases(engine: EngineName): void {
       ['{"name":"x","partitions":2.0}', /^partitions: must be/],
       ['{"name":"x","partitions":-1}', /^partitions: must be/],
       ['{"name":"x","config":7}', /^config: must be an object/],
-      ['{"name":"x","config":{"retention_ms":18446744073709551616}}', /^config\.retention_ms: must be/],
+      [
+        '{"name":"x","config":{"retention_ms":18446744073709551616}}',
+        /^config\.retention_ms: must be a whole number from 0 /
+      ],
+      ['{"name":"x","config":{"segment_ms":"1"}}', /^config\.segment_ms: must be a whole number from 1 /],
+      ['{"name":"x","config":{"max_message_bytes":-2}}', /^config\.max_message_bytes: must be a whole number from 1 /],
       ['{"name":"x","config":{"cleanup_policy":"shred"}}', /^config\.cleanup_policy: must be one of/]
     ]
     for (const [body, words] of cases) assertError(await send('POST', '/topics', body), 400, 'FIELD_INVALID', words)
