@@ -20,7 +20,7 @@ import { Traffic } from './broker/traffic.ts'
 import { WatchHub } from './broker/watches.ts'
 import { openKeys } from './composition/access.ts'
 import { buildGroups, type GroupComposition } from './composition/groups.ts'
-import { buildKeyedBatches, buildKeyPool } from './composition/keyed-batches.ts'
+import { buildKeyedBatches, buildRecordKeyPool } from './composition/record-key-pool.ts'
 import { listen, openCertificates, type Undo } from './composition/listeners.ts'
 import { buildMetrics } from './composition/metrics.ts'
 import { judgeBinds } from './composition/open-bind.ts'
@@ -111,9 +111,9 @@ async function build(settings: Settings, logger: Logger, undo: Undo[]): Promise<
   const { store, placement, shards, space, upkeep, tombstones } = storage
   const schemas = buildSchemas({ store, logger })
   undo.push(() => schemas.stop())
-  const keyPool = buildKeyPool(logger)
-  undo.push(() => keyPool.close())
-  const offered = { certificates, keyPool, ...schemas }
+  const recordKeyPool = buildRecordKeyPool(logger)
+  undo.push(() => recordKeyPool.close())
+  const offered = { certificates, recordKeyPool, ...schemas }
   const { broker, groups, producers, traffic, watches } = await buildBroker(storage, settings, logger, offered)
 
   const started = placement.prepare().then(() => shards.start())
@@ -161,7 +161,7 @@ async function build(settings: Settings, logger: Logger, undo: Undo[]): Promise<
       stopCollecting()
       const deadlineMs = settings.shutdownTimeoutMs * GATEWAY_STOP_SHARE
       await Promise.all([http.stop(deadlineMs), es01?.stop(deadlineMs), kafka?.stop(deadlineMs)])
-      await Promise.all([background.close(), schemas.stop(), keyPool.close()])
+      await Promise.all([background.close(), schemas.stop(), recordKeyPool.close()])
       await upkeep.stop()
       await stopSweeping()
       await groups.stop()
@@ -189,13 +189,13 @@ async function buildBroker(
   logger: Logger,
   offered: SchemaComposition & {
     readonly certificates: Certificates | null
-    readonly keyPool: BackgroundPool<BatchJobs>
+    readonly recordKeyPool: BackgroundPool<BatchJobs>
   }
 ): Promise<BrokerComposition> {
   const { dataDir, store, catalog, table, placement, engine, space, upkeep, tombstones } = storage
   const watches = new WatchHub(engine)
   const keys = await openKeys({ settings, store, dataDir, logger, onRevoked: () => watches.endRevoked() })
-  const { certificates, schemas, keyPool: pool } = offered
+  const { certificates, schemas, recordKeyPool: pool } = offered
   const producerParts = { table, store, engine, clock: systemClock, logger }
   const { idempotent, producers } = buildProducers(producerParts, catalog, settings)
   const validation = buildValidation(offered, { catalog, engine, idempotent }, settings.requestMemoryBytes)

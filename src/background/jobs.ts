@@ -14,7 +14,7 @@ import type {
   TierSegmentsResult,
   TierSegmentsValue
 } from './cold.ts'
-import type { CheckKeysResult, CheckKeysValue } from './batch-keys.ts'
+import type { CheckRecordKeysResult, CheckRecordKeysValue } from './record-key-check.ts'
 import type { CompactPartitionResult, CompactPartitionValue } from './compaction.ts'
 import type { Moved } from './moved.ts'
 import type { ScanProduceResult, ScanProduceValue } from './produce-scan.ts'
@@ -43,7 +43,7 @@ export type ValidationJobs = {
 
 /** Short jobs that Kafka's clients wait for with their batches. */
 export type BatchJobs = {
-  readonly checkKeys: { readonly value: CheckKeysValue; readonly result: CheckKeysResult }
+  readonly checkRecordKeys: { readonly value: CheckRecordKeysValue; readonly result: CheckRecordKeysResult }
 }
 
 /** Long jobs: they have threads of their own, so that no request waits behind them. */

@@ -3,7 +3,7 @@
  * are written. Main thread.
  *
  *   small ─▶ looked into at once ─▶ the engine
- *   large, or behind one that waits ─▶ copied ─▶ its turn in the line of its partition ─▶ checkKeys, in another thread ─▶ the engine
+ *   large, or behind one that waits ─▶ copied ─▶ its turn in the line of its partition ─▶ checkRecordKeys, in another thread ─▶ the engine
  *                                                                              └─ no key, or no way to tell: refused
  *
  * Invariants: the batches of a partition leave in the order in which they came; a copy is counted from when it is made until
@@ -117,7 +117,7 @@ export class KeyedBatches {
     const { catalog, pool } = this.#parts
     try {
       const { memory } = waiting
-      const result = await pool.run('checkKeys', { batch: memory }, { moves: [memory] })
+      const result = await pool.run('checkRecordKeys', { batch: memory }, { moves: [memory] })
       waiting.memory = result.batch
       return refusalOf(result.verdict, batch.topic) ?? lateRefusalOf(catalog, who, batch.topic)
     } catch (error) {

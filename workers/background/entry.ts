@@ -15,7 +15,7 @@ import type {
 } from '../../src/background/jobs.ts'
 import { moved } from '../../src/background/moved.ts'
 import { makeScanners } from '../../src/background/produce-scan.ts'
-import { checkKeys } from './check-keys.ts'
+import { checkRecordKeys } from './check-record-keys.ts'
 import { fetchSegment, removeObjects, sweepCold, tierSegments } from './cold-jobs.ts'
 import { runCompactPartition } from './compact-partition.ts'
 import { readFields } from './read-fields.ts'
@@ -29,7 +29,7 @@ const handlers: JobHandlers<BackgroundJobs & BatchJobs & SchemaJobs & Validation
     return result.kind === 'scanned' && result.memory !== null ? moved(result, [result.memory]) : result
   },
   readFields,
-  checkKeys,
+  checkRecordKeys,
   // Loaded by the threads that need it alone: parsers of three languages.
   checkSchema: async value => (await import('./check-schema.ts')).checkSchema(value),
   validateRecords: async value => (await import('./validate-records.ts')).validateRecords(value),

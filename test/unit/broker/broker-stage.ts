@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { ByteBudget } from '../../../src/base/byte-budget.ts'
 import { silentLogger } from '../../../src/base/logger.ts'
-import type { CheckKeysResult } from '../../../src/background/batch-keys.ts'
+import type { CheckRecordKeysResult } from '../../../src/background/record-key-check.ts'
 import type { JobBound } from '../../../src/background/pool.ts'
 import type { ValidateRecordsResult, ValidateRecordsValue } from '../../../src/background/record-validation.ts'
 import { ScannedRecords } from '../../../src/background/scanned-records.ts'
@@ -82,7 +82,7 @@ export interface Validation {
 /** A batch that another thread has. */
 export interface KeyCheck {
   readonly batch: ArrayBuffer
-  readonly resolve: (result: CheckKeysResult) => void
+  readonly resolve: (result: CheckRecordKeysResult) => void
   readonly reject: (error: BrokerError) => void
 }
 
@@ -144,7 +144,7 @@ export class BrokerStage {
       engine,
       idempotent,
       validation,
-      keyedBatches: new KeyedBatches({ engine, catalog: this.catalog, held: this.keyed, pool: this.#keyPool() }),
+      keyedBatches: new KeyedBatches({ engine, catalog: this.catalog, held: this.keyed, pool: this.#recordKeyPool() }),
       producers: new ProducerCommands({ ...producerParts, idempotent }),
       tombstones: { begin: () => () => undefined },
       certificates: null,
@@ -258,7 +258,7 @@ export class BrokerStage {
     return values
   }
 
-  #keyPool(): KeyedBatchParts['pool'] {
+  #recordKeyPool(): KeyedBatchParts['pool'] {
     return {
       // As moving does it: whoever lent it has it no more.
       run: (_, { batch }) =>

@@ -10,7 +10,7 @@ import { limits } from '../model/limits.ts'
 const THREADS = 1
 
 /** No thread runs before the first large batch for a compacted topic, nor a while after the last. */
-export function buildKeyPool(logger: Logger): BackgroundPool<BatchJobs> {
+export function buildRecordKeyPool(logger: Logger): BackgroundPool<BatchJobs> {
   // Each partition gives one job at a time.
   return new BackgroundPool<BatchJobs>({ threadsMax: THREADS, jobsMax: limits.partitionsTotalMax, logger })
 }
