@@ -125,12 +125,12 @@ export class Tiering {
     this.counts.passes++
     // Only what is settled can be moved: what was asked for includes what lies in slots.
     if (isAsked) await shards.settleAll()
-    const topics = catalog.topics.filter(isTiered).flatMap(tieredRanges)
+    const ranges = catalog.topics.filter(isTiered).flatMap(tieredRanges)
     this.#isUnavailable = false
     this.#failure = null
     for (const { shard } of shards.links()) {
       try {
-        const found = await shards.settler.findTierable(shard, topics)
+        const found = await shards.settler.findTierable(shard, ranges)
         if (found.objects.length > 0) await this.#remove(place, shard, found.objects)
         for (const partition of found.partitions) await this.#tierPartition(place, shard, partition)
       } catch (error) {

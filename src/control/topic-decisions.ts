@@ -83,7 +83,7 @@ export function decideGrow(catalog: Catalog, name: string, count: number): Topic
     const problem = `topic '${name}' has ${has} partition(s), and cannot come to have ${count}: they can only become more`
     throw new BrokerError('FIELD_INVALID', { field: 'partitions', problem })
   }
-  checkHandles(catalog, count - has)
+  checkPartitionsTotal(catalog, count - has)
   const range = { firstPartition: has, firstHandle: catalog.next.handle, partitionCount: count - has }
   return { topic: withRange(topic, range), change: { kind: 'topic-grown', id: topic.id, range } }
 }
@@ -123,11 +123,11 @@ function checkRoom(catalog: Catalog, partitions: number): void {
     const problem = `the broker has ${topicCount} topics, as many as it can hold`
     throw new BrokerError('FIELD_INVALID', { field: 'name', problem })
   }
-  checkHandles(catalog, partitions)
+  checkPartitionsTotal(catalog, partitions)
 }
 
-/** @param partitions so many more. */
-function checkHandles(catalog: Catalog, partitions: number): void {
+/** That there is room for so many more, and that there are handles for them. */
+function checkPartitionsTotal(catalog: Catalog, partitions: number): void {
   const { partitionCount } = catalog.claimed
   if (partitionCount + partitions > limits.partitionsTotalMax) {
     const problem = `${partitions} more would pass the ${limits.partitionsTotalMax} of all topics (now ${partitionCount})`

@@ -109,16 +109,16 @@ export class SettlerThread {
     return this.#settleJobs.get(shard) ?? 0
   }
 
-  /** Partitions of these topics that are to be compacted, packed. @fails Error in words for the log */
-  async findCompactable(shard: number, topics: readonly CompactedRange[]): Promise<readonly CompactablePartition[]> {
-    const reply = await this.#ask({ kind: 'find-compactable', place: this.#options.placeOf(shard), topics })
+  /** Partitions of these ranges that are to be compacted, packed. @fails Error in words for the log */
+  async findCompactable(shard: number, ranges: readonly CompactedRange[]): Promise<readonly CompactablePartition[]> {
+    const reply = await this.#ask({ kind: 'find-compactable', place: this.#options.placeOf(shard), ranges })
     if (reply?.kind === 'compactable' && reply.partitions !== null) return reply.partitions
     throw failureOf(reply)
   }
 
-  /** Partitions of these topics with segments for cold storage, and objects that are to go. @fails Error in words for the log */
-  async findTierable(shard: number, topics: readonly TieredRange[]): Promise<Tierable> {
-    const reply = await this.#ask({ kind: 'find-tierable', place: this.#options.placeOf(shard), topics })
+  /** Partitions of these ranges with segments for cold storage, and objects that are to go. @fails Error in words for the log */
+  async findTierable(shard: number, ranges: readonly TieredRange[]): Promise<Tierable> {
+    const reply = await this.#ask({ kind: 'find-tierable', place: this.#options.placeOf(shard), ranges })
     if (reply?.kind !== 'tierable' || reply.partitions === null) throw failureOf(reply)
     return { partitions: reply.partitions, objects: reply.objects }
   }

@@ -5,6 +5,7 @@
 import { compactableSegments } from '../../src/log/compaction/partition-job.ts'
 import type { Manifest, ManifestPartition } from '../../src/log/manifest.ts'
 import { tierableSegments } from '../../src/log/tiering.ts'
+import { endOf } from '../../src/model/handles.ts'
 import type { TierablePartition, TieredRange } from '../../src/wire/shard/cold.ts'
 import type { CompactablePartition, CompactedRange } from '../../src/wire/shard/settle.ts'
 import { packMessage } from '../../src/wire/msgpack.ts'
@@ -12,12 +13,12 @@ import { packMessage } from '../../src/wire/msgpack.ts'
 /** Keys of objects named in one answer: the others come with the next. */
 const REMOVALS_MAX = 1000
 
-export function findCompactable({ partitions }: Manifest, topics: readonly CompactedRange[]): CompactablePartition[] {
+export function findCompactable({ partitions }: Manifest, ranges: readonly CompactedRange[]): CompactablePartition[] {
   const found: CompactablePartition[] = []
-  for (const { firstHandle, partitionCount, dirtyShareMin } of topics) {
-    for (let handle = firstHandle; handle < firstHandle + partitionCount; handle++) {
+  for (const range of ranges) {
+    for (let handle = range.firstHandle; handle < endOf(range); handle++) {
       const partition = partitions.get(handle)
-      if (partition === undefined || dirtyShareOf(partition) < dirtyShareMin) continue
+      if (partition === undefined || dirtyShareOf(partition) < range.dirtyShareMin) continue
       const bytes = compactableSegments(partition).reduce((sum, segment) => sum + segment.bytes, 0)
       found.push({ handle, key: sealedKeyOf(partition), bytes, partition: packMessage(partition) })
     }
@@ -28,15 +29,15 @@ export function findCompactable({ partitions }: Manifest, topics: readonly Compa
 /** @param nowMs Unix ms. */
 export function findTierable(
   { partitions }: Manifest,
-  topics: readonly TieredRange[],
+  ranges: readonly TieredRange[],
   nowMs: number
 ): TierablePartition[] {
   const found: TierablePartition[] = []
-  for (const topic of topics) {
-    for (let handle = topic.firstHandle; handle < topic.firstHandle + topic.partitionCount; handle++) {
+  for (const range of ranges) {
+    for (let handle = range.firstHandle; handle < endOf(range); handle++) {
       const partition = partitions.get(handle)
       if (partition === undefined) continue
-      const baseOffsets = tierableSegments(partition, topic, nowMs).map(({ baseOffset }) => baseOffset)
+      const baseOffsets = tierableSegments(partition, range, nowMs).map(({ baseOffset }) => baseOffset)
       if (baseOffsets.length > 0) found.push({ handle, baseOffsets, partition: packMessage(partition) })
     }
   }

@@ -168,11 +168,11 @@ export class ManifestDesk {
     const { shard } = job.place
     const manifest = this.#manifest(job.place)
     if (job.kind === 'find-compactable') {
-      const partitions = findCompactable(manifest, job.topics)
+      const partitions = findCompactable(manifest, job.ranges)
       this.#reply({ kind: 'compactable', shard, partitions, problem: null })
     } else if (job.kind === 'find-tierable') {
       const nowMs = systemClock.nowMs()
-      const partitions = findTierable(manifest, job.topics, nowMs)
+      const partitions = findTierable(manifest, job.ranges, nowMs)
       this.#reply({ kind: 'tierable', shard, partitions, objects: dueObjects(manifest, nowMs), problem: null })
     } else {
       const partition = manifest.partitions.get(job.handle)

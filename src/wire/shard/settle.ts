@@ -71,10 +71,10 @@ export type SettlerJob =
       readonly topics: readonly TopicPlace[]
       readonly graceMs: number
     }
-  /** Answers with partitions of these topics that have sealed segments to compact. */
-  | { readonly kind: 'find-compactable'; readonly place: ShardPlace; readonly topics: readonly CompactedRange[] }
-  /** Answers with partitions of these topics that have segments for cold storage, and objects that are to go from there. */
-  | { readonly kind: 'find-tierable'; readonly place: ShardPlace; readonly topics: readonly TieredRange[] }
+  /** Answers with partitions of these ranges that have sealed segments to compact. */
+  | { readonly kind: 'find-compactable'; readonly place: ShardPlace; readonly ranges: readonly CompactedRange[] }
+  /** Answers with partitions of these ranges that have segments for cold storage, and objects that are to go from there. */
+  | { readonly kind: 'find-tierable'; readonly place: ShardPlace; readonly ranges: readonly TieredRange[] }
   /** Answers with the cold segments of a partition that end behind its present start. */
   | { readonly kind: 'find-cold'; readonly place: ShardPlace; readonly handle: number; readonly startOffset: number }
   /** These objects are gone. */

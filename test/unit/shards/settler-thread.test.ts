@@ -8,7 +8,7 @@ import { atEnd } from '../../support/clean-up.ts'
 import { temporaryDirectory } from '../../support/temporary-directory.ts'
 
 const GIB = 1024 * 1024 * 1024
-const topics = [{ firstHandle: 1, partitionCount: 1, dirtyShareMin: 0 }]
+const ranges = [{ firstHandle: 1, partitionCount: 1, dirtyShareMin: 0 }]
 
 interface Stage {
   readonly settler: SettlerThread
@@ -51,13 +51,13 @@ describe('the settler thread, when a shard starts again', () => {
 
   it('takes no job for it before it has read its directory', async t => {
     const { settler } = stage(t)
-    assert.deepEqual(await settler.findCompactable(0, topics), [])
+    assert.deepEqual(await settler.findCompactable(0, ranges), [])
     const cancelled = settler.cancel(0)
-    await assert.rejects(settler.findCompactable(0, topics), /the shard or the settler ended/)
+    await assert.rejects(settler.findCompactable(0, ranges), /the shard or the settler ended/)
     await cancelled
     assert.equal(await settler.replace(0, Buffer.alloc(0)), null)
-    assert.deepEqual(await settler.findCompactable(1, topics), [], 'others go on')
+    assert.deepEqual(await settler.findCompactable(1, ranges), [], 'others go on')
     settler.admit(0)
-    assert.deepEqual(await settler.findCompactable(0, topics), [])
+    assert.deepEqual(await settler.findCompactable(0, ranges), [])
   })
 })

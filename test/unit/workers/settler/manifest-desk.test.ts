@@ -127,7 +127,7 @@ describe('a replacement whose last sync failed', () => {
     await stage.settle()
     await stage.replaceInDoubt()
     const { commit } = loadManifest(stage.disk, testDirectory, 0, 1)
-    await stage.run({ kind: 'find-compactable', place, topics: [] })
+    await stage.run({ kind: 'find-compactable', place, ranges: [] })
     assert.equal(loadManifest(stage.disk, testDirectory, 0, 1).commit, commit + 1)
   })
 })
