@@ -8,6 +8,7 @@
  * topics and tombstones never overlap; what look-ups show is committed. A topic has at most one change in flight.
  */
 import { assert, unreachable } from '../base/assert.ts'
+import { placeIn } from '../base/sorted.ts'
 import { endOf, findRange, rangePlace, rangesOf, withRange, type HandleRange } from '../model/handles.ts'
 import type { TopicId } from '../model/ids.ts'
 import type { Topic } from '../model/topic.ts'
@@ -218,16 +219,8 @@ export class Catalog {
     this.#byName.set(topic.name, topic)
     this.#byId.set(topic.id, topic)
     for (const range of rangesOf(topic)) this.#claim(topic.id, range)
-    this.#topics.splice(
-      placeOf(this.#topics, other => other.firstHandle < topic.firstHandle),
-      0,
-      topic
-    )
-    this.#names.splice(
-      placeOf(this.#names, name => name < topic.name),
-      0,
-      topic.name
-    )
+    this.#topics.splice(placeIn(this.#topics, topic.firstHandle, hasLowerHandle), 0, topic)
+    this.#names.splice(placeIn(this.#names, topic.name, isLowerName), 0, topic.name)
     this.#partitionCount += topic.partitionCount
   }
 
@@ -250,34 +243,24 @@ export class Catalog {
   #replace(topic: Topic): void {
     this.#byName.set(topic.name, topic)
     this.#byId.set(topic.id, topic)
-    this.#topics[placeOf(this.#topics, other => other.firstHandle < topic.firstHandle)] = topic
+    this.#topics[placeIn(this.#topics, topic.firstHandle, hasLowerHandle)] = topic
   }
 
   /** Its ranges stay. */
   #bury({ id, name, firstHandle, partitionCount, added }: Topic): void {
     this.#byName.delete(name)
     this.#byId.delete(id)
-    this.#topics.splice(
-      placeOf(this.#topics, other => other.firstHandle < firstHandle),
-      1
-    )
-    this.#names.splice(
-      placeOf(this.#names, other => other < name),
-      1
-    )
+    this.#topics.splice(placeIn(this.#topics, firstHandle, hasLowerHandle), 1)
+    this.#names.splice(placeIn(this.#names, name, isLowerName), 1)
     this.#partitionCount -= partitionCount
     this.#tombstones.set(id, { id, name, firstHandle, partitionCount, ...(added !== undefined && { added }) })
   }
 }
 
-/** Index of the first element that is not before the wanted one, in a sorted list. */
-function placeOf<T>(sorted: readonly T[], isBefore: (element: T) => boolean): number {
-  let start = 0
-  let end = sorted.length
-  while (start < end) {
-    const middle = (start + end) >>> 1
-    if (isBefore(sorted[middle] as T)) start = middle + 1
-    else end = middle
-  }
-  return start
+function hasLowerHandle(topic: Topic, firstHandle: number): boolean {
+  return topic.firstHandle < firstHandle
+}
+
+function isLowerName(name: string, wanted: string): boolean {
+  return name < wanted
 }

@@ -6,6 +6,7 @@
  *
  * A handle means one partition for ever, so those of a topic that grew are several ranges: nothing is ever renumbered.
  */
+import { placeIn } from '../base/sorted.ts'
 
 /** Partitions whose handles are in a row. */
 export interface HandleRange {
@@ -27,15 +28,12 @@ export interface PartitionHandles {
 /** The handle of a partition below partitionCount. @cost where the topic grew, a binary search. */
 export function handleOf({ firstHandle, added }: PartitionHandles, partition: number): number {
   if (added === undefined) return firstHandle + partition
-  let low = 0
-  let high = added.length
-  while (low < high) {
-    const middle = (low + high) >>> 1
-    if ((added[middle] as HandleRange).firstPartition <= partition) low = middle + 1
-    else high = middle
-  }
-  const range = added[low - 1]
+  const range = added[placeIn(added, partition, beginsUpTo) - 1]
   return range === undefined ? firstHandle + partition : range.firstHandle + partition - range.firstPartition
+}
+
+function beginsUpTo({ firstPartition }: HandleRange, partition: number): boolean {
+  return firstPartition <= partition
 }
 
 /** All ranges of a topic, by partition and by handle. */
@@ -63,14 +61,11 @@ export function rangePlace(
   ranges: readonly Pick<HandleRange, 'firstHandle' | 'partitionCount'>[],
   handle: number
 ): number {
-  let low = 0
-  let high = ranges.length
-  while (low < high) {
-    const middle = (low + high) >>> 1
-    if (endOf(ranges[middle] as HandleRange) <= handle) low = middle + 1
-    else high = middle
-  }
-  return low
+  return placeIn(ranges, handle, endsUpTo)
+}
+
+function endsUpTo(range: Pick<HandleRange, 'firstHandle' | 'partitionCount'>, handle: number): boolean {
+  return endOf(range) <= handle
 }
 
 /** The range that has a handle. @param ranges by first handle. @cost a binary search. */

@@ -3,6 +3,7 @@
  * assignment (assignment.ts), whose counts change in it.
  */
 import { assert } from '../../base/assert.ts'
+import { placeIn } from '../../base/sorted.ts'
 import type { Assignment } from '../../model/groups.ts'
 
 export interface Subscriber {
@@ -93,12 +94,10 @@ export function noteOwners(members: readonly Subscriber[], classes: readonly Top
 
 /** −1: it does not subscribe. */
 function placeOf(subscribers: readonly number[], member: number): number {
-  let start = 0
-  let end = subscribers.length
-  while (start < end) {
-    const middle = (start + end) >>> 1
-    if ((subscribers[middle] ?? 0) < member) start = middle + 1
-    else end = middle
-  }
-  return subscribers[start] === member ? start : -1
+  const place = placeIn(subscribers, member, isLower)
+  return subscribers[place] === member ? place : -1
+}
+
+function isLower(member: number, wanted: number): boolean {
+  return member < wanted
 }
