@@ -207,8 +207,10 @@ export class Catalog {
   }
 
   #unreserve(change: CatalogChange): void {
-    if (change.kind === 'topic-created') this.#reservedTopicCount--
-    if (change.kind === 'topic-created') this.#reservedPartitionCount -= change.topic.partitionCount
+    if (change.kind === 'topic-created') {
+      this.#reservedTopicCount--
+      this.#reservedPartitionCount -= change.topic.partitionCount
+    }
     if (change.kind === 'topic-grown') this.#reservedPartitionCount -= change.range.partitionCount
     assert(this.#reservedTopicCount >= 0 && this.#reservedPartitionCount >= 0, 'more given up than was reserved')
   }
