@@ -71,8 +71,8 @@ export class LogTable {
   #ranges: OpenRange[] | null = null
   /** Recovered logs whose topic was not opened yet; what stays here is unknown to the store: kept, reported (V4). */
   readonly #unclaimed = new Map<number, PartitionLog>()
-  /** Slots were settled before: what is not in the manifest may be gone with its topic. */
-  hasSettled = false
+  /** The manifest was committed before, by a job or a move: what is not in it may be gone with its topic. */
+  hasManifest = false
 
   topic(firstHandle: number): TopicLogs | undefined {
     return this.#topics.get(firstHandle)
@@ -89,8 +89,8 @@ export class LogTable {
   }
 
   /** Begins with what a manifest knows. */
-  recover({ partitions, settledSequence }: Pick<Manifest, 'partitions' | 'settledSequence'>): void {
-    this.hasSettled = settledSequence > 0
+  recover({ partitions, commit }: Pick<Manifest, 'partitions' | 'commit'>): void {
+    this.hasManifest = commit > 0
     for (const partition of partitions.values()) this.recoveredLog(partition.handle).recoverSettled(partition)
   }
 

@@ -39,8 +39,8 @@ export function replayEntry(entry: DirectoryEntry, place: ReplayPlace, table: Lo
   const log = table.recoveredLog(entry.handle)
   const isExplained = losses.explains(entry.handle, base + entry.position)
   if (isExplained && entry.baseOffset > log.nextOffset) recoverLost(log, entry, place)
-  // What a deleted topic had in settled slots is gone, while later slots may still tell of it.
-  if (entry.baseOffset > log.nextOffset && table.hasSettled && log.isUnknown) log.beginAt(entry.baseOffset)
+  // What a deleted topic had in the manifest is gone, while slots may still tell of it. Of a topic that is there the table refuses it.
+  if (entry.baseOffset > log.nextOffset && table.hasManifest && log.isUnknown) log.beginAt(entry.baseOffset)
   if (entry.kind === entryKinds.startOffset) {
     // Also if the manifest knows it: segments that it could not drop, because they went on in slots, go now.
     if (entry.baseOffset >= log.startOffset) log.moveStart(entry.baseOffset)

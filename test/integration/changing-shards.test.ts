@@ -163,6 +163,30 @@ describe('a change of the number of shards', () => {
     )
   })
 
+  it('is no reason to refuse a start after a topic was deleted and its files are gone, and the broker was killed', async t => {
+    const dataDir = temporaryDirectory(t)
+    const first = await spawnBroker(t, { dataDir, flags: withShards(1) })
+    for (const name of ['kept', 'gone']) await new HttpApi(first.url).createTopic(name, PARTITIONS)
+    const fill = async (broker: Pick<TestBroker, 'url'>): Promise<void> => {
+      const records = Array.from({ length: PARTITIONS }, (_, partition) => ({ partition, value: 'v'.repeat(200_000) }))
+      for (const name of ['kept', 'gone']) await new HttpApi(broker.url).produce(name, records)
+    }
+    await fill(first)
+    await first.kill('SIGTERM')
+    const flags = { ...withShards(2), '--segment-delete-grace': '0s' }
+    const second = await spawnBroker(t, { dataDir, flags })
+    await fill(second)
+    const folders = (): number => readdirSync(join(dataDir, 'topics')).length
+    assert.equal(folders(), 2)
+    await new HttpApi(second.url).call('DELETE', '/topics/gone')
+    await waitFor('the files of the deleted topic to go', () => folders() === 1)
+    await second.kill('SIGKILL')
+    const { code, stdout } = await runMillrace(['verify', '--data-dir', dataDir])
+    assert.equal(code, 0, stdout)
+    const third = await startBroker(t, { dataDir, flags })
+    assert.equal((await new HttpApi(third.url).consumeAll('kept', 0)).length, 2)
+  })
+
   it('whose new journal is lost later is refused, not answered with empty partitions', async t => {
     const dataDir = temporaryDirectory(t)
     const first = await startBroker(t, { dataDir, flags: withShards(2) })

@@ -41,11 +41,11 @@ const records = new BatchRecords()
 
 /**
  * Whether the first run that is found of a partition which the manifest does not name may have any offset: what a deleted
- * topic had in settled slots is gone, while later slots still tell of it. A start takes it so too (log/replay.ts).
+ * topic had in the manifest is gone, while slots still tell of it. A start takes it so too (log/replay.ts).
  * @param manifest null: it cannot be read, and it may have named any.
  */
 export function mayBeginAnywhere({ isDeleted }: PartitionName, manifest: Manifest | null): boolean {
-  return manifest === null || (isDeleted && manifest.settledSequence > 0)
+  return manifest === null || (isDeleted && manifest.commit > 0)
 }
 
 /** Brings the state to what the entry says. A run is looked at by the others. */
