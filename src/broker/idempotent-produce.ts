@@ -259,7 +259,8 @@ export class IdempotentProduce {
     this.#parts.table.remove(entry)
     this.#lanes.delete(entry)
     lane.close(cause)
-    this.#parts.engine.publishSoon()
+    // Delivers what was refused with it.
+    this.#parts.engine.turn()
   }
 
   #enterAgain(request: HeldProduce): void {

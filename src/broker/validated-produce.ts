@@ -31,7 +31,7 @@ export interface ValidationParts {
   readonly schemas: { versionsOf(subject: string): readonly SchemaVersion[] }
   readonly catalog: { topicNamed(name: string): Topic | undefined }
   readonly pool: Pick<BackgroundPool<ValidationJobs>, 'run'>
-  readonly engine: Pick<Engine, 'append' | 'whenRoom' | 'publishSoon'>
+  readonly engine: Pick<Engine, 'append' | 'whenRoom' | 'turn'>
   readonly idempotent: Pick<IdempotentProduce, 'submitHeld'>
   /** Bytes of requests that are validated or wait for it. */
   readonly held: ByteBudget
@@ -124,7 +124,7 @@ export class ValidatedProduce {
       this.#slowLines.delete(line)
       if (line.waiting.length === 0) this.#lines.delete(key)
       // Delivers what was refused, and lets those try again that found no room.
-      this.#parts.engine.publishSoon()
+      this.#parts.engine.turn()
     }
   }
 

@@ -301,7 +301,9 @@ export class BrokerStage {
       forgetProducers: () => Promise.resolve(),
       whenRoom: callback => void this.roomWaiters.push(callback),
       publishSoon: () => undefined,
-      turn: () => undefined,
+      turn: () => {
+        for (const waiter of this.roomWaiters.splice(0)) waiter()
+      },
       onDelivered: hook => void this.#deliveryHooks.push(hook)
     }
   }

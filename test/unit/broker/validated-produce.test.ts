@@ -176,6 +176,16 @@ describe('produces of one key to one validated topic', () => {
     assert.equal(await stage.produce('b', anonymous, [recordOf(1)]), submitOutcomes.held)
   })
 
+  test('that found no room are tried again also when the one before them is refused, and nothing else goes on', async () => {
+    const stage = validatedStage()
+    let tries = 0
+    await stage.produce('a', anonymous, Array(30).fill(recordOf(9_000)))
+    assert.equal(await stage.produce('b', anonymous, [recordOf(1)]), submitOutcomes.full)
+    stage.broker.whenRoom(() => void tries++)
+    await stage.validate([0, 'it is not JSON'])
+    assert.deepEqual([stage.told(), tries], [['a SCHEMA_MISMATCH'], 1])
+  })
+
   test('are no longer than a line may be', async () => {
     const stage = validatedStage()
     const outcomes: number[] = []
