@@ -2,13 +2,15 @@
  * Batches of clients for compacted topics, whose records must have keys: the only ones that are looked into before they
  * are written. Main thread.
  *
- *   small ─▶ looked into at once ─▶ the engine
- *   large, or behind one that waits ─▶ copied ─▶ its turn in the line of its partition ─▶ checkRecordKeys, in another thread ─▶ the engine
- *                                                                              └─ no key, or no way to tell: refused
+ *   small ─▶ looked into at once ───────────────────────────────┬─▶ the engine
+ *   large, or behind one that waits ─▶ copied                   │
+ *     └─▶ its turn in the line of its partition                 │
+ *           └─▶ checkRecordKeys, in another thread ─────────────┤
+ *                                                               └─▶ no key, or no way to tell: refused
  *
- * Invariants: the batches of a partition leave in the order in which they came; a copy is counted from when it is made until
- * the engine has it. What was written before the topic was compacted stays as it is. It must never inflate on this thread
- * more than limits.gzipInflatedAtOnceBytesMax.
+ * Invariants: the batches of a partition leave in the order in which they came; a copy is counted from when it is made
+ * until the engine has it. What was written before the topic was compacted stays as it is. It must never inflate on
+ * this thread more than limits.gzipInflatedAtOnceBytesMax.
  */
 import type { BatchJobs } from '../background/jobs.ts'
 import type { BackgroundPool } from '../background/pool.ts'
@@ -61,7 +63,10 @@ export class KeyedBatches {
     )
   }
 
-  /** As Engine.appendBatch; refusals are those of the engine, and RECORD_WITHOUT_KEY, BATCH_INVALID; of a wait also TOPIC_NOT_FOUND, FORBIDDEN. */
+  /**
+   * As Engine.appendBatch. @fails as there, and RECORD_WITHOUT_KEY, BATCH_INVALID; after a wait also TOPIC_NOT_FOUND,
+   * FORBIDDEN
+   */
   append(batch: EngineBatch, who: Principal, caller: BatchCaller): SubmitOutcome {
     const { topic, partition } = batch
     const line = this.#lines.get(lineKeyOf(topic, partition))

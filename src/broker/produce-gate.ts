@@ -1,9 +1,9 @@
 /**
- * The gates that produces go through, one of each topic. Main thread only. It knows how many were taken and have not been
- * answered, and can be closed while there are none: what comes then waits like a produce that finds no room.
+ * The gates that produces go through, one of each topic. Main thread only. A gate knows how many were taken and have not
+ * been answered, and can be closed while there are none: what comes then waits like a produce that finds no room.
  *
- * Invariants: each produce that enters leaves once; nothing is in hand when the gate is closed, and nothing enters until it
- * is opened.
+ * Invariants: each produce that enters leaves once; nothing is in hand when the gate is closed, and nothing enters until
+ * it is opened.
  */
 import { assert } from '../base/assert.ts'
 import type { TopicId } from '../model/ids.ts'
@@ -60,7 +60,7 @@ export class ProduceGates {
     return gate
   }
 
-  /** Of a topic that is deleted. What is still in hand for it leaves the gate that it entered, which nobody asks any more. */
+  /** Of a topic that is deleted. What is still in hand for it leaves the gate that it entered: nobody asks that one. */
   forget(topicId: TopicId): void {
     this.#byTopic.delete(topicId)
   }

@@ -1,6 +1,6 @@
 /**
- * Topics: create, describe, offsets, configure, grow, delete. Each change is committed in the store, then carried out by the engine,
- * then answered (durability V6). Main thread.
+ * Topics: create, describe, offsets, configure, grow, delete. Each change is committed in the store, then carried out
+ * by the engine, then answered (durability V6). Main thread.
  */
 import type { Catalog } from '../control/catalog.ts'
 import type { ChangeTurns } from '../control/change-turns.ts'
@@ -96,8 +96,9 @@ export class TopicCommands {
   }
 
   /**
-   * Nothing was ever written to the topic, and nothing will be until it is opened again: records are routed by its partitioner
-   * when they are taken, so none may be on its way by the former one. Produces wait meanwhile, and notice nothing.
+   * Nothing was ever written to the topic, and nothing will be until it is opened again: records are routed by its
+   * partitioner when they are taken, so none may be on its way by the former one. Produces wait meanwhile, and notice
+   * nothing.
    * @returns opens it. @throws BrokerError FIELD_INVALID: there is something; those of a look at the shards
    */
   async #closeEmpty(name: string): Promise<() => void> {

@@ -1,6 +1,6 @@
 /**
- * What went through each topic since the start, in plain numbers: metrics read them at scrape time. Main thread only. Fed by
- * the broker when a produce is acknowledged, and when the answer of a read is complete, whatever protocol asked.
+ * What went through each topic since the start, in plain numbers: metrics read them at scrape time. Main thread only. Fed
+ * by the broker when a produce is acknowledged, and when the answer of a read is complete, whatever protocol asked.
  */
 import type { TopicId } from '../model/ids.ts'
 
