@@ -16,6 +16,8 @@ export const errorTable = {
   NAME_INVALID: spec(103, 400, 'bad request', "{field} '{value}' is not a valid name: {rule}", { kafka: 17 }),
   FIELD_INVALID: spec(104, 400, 'bad request', '{field}: {problem}', { kafka: 42 }),
   FIELD_RANGE: spec(105, 400, 'bad request', '{field} is {value}: allowed is {min} to {max}', { kafka: 42 }),
+  // Clients that choose partitions must know by which hash. ES01 has no answer that says so but these words, which the
+  // client library asks for (client/binary/refusals.ts): so they name it to everybody.
   PARTITION_RANGE: spec(
     106,
     400,
