@@ -7,7 +7,7 @@
  *   | an API or a version that is not advertised   | close: nobody could read what is answered      |
  *   | before authentication, if not open to all    | close                                          |
  *   | of a key that was revoked                    | close                                          |
- *   | of a key that is in debt                     | not taken before that is over                  |
+ *   | a produce of a key that is in debt           | not taken before that is over                  |
  */
 import type { Principal } from '../../model/principal.ts'
 import { nobody } from './nobody.ts'
