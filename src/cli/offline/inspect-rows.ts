@@ -6,7 +6,6 @@ import { isUtf8 } from 'node:buffer'
 import type { Tombstone } from '../../control/store-image.ts'
 import { RUN_ROLLS, entryKinds, type DirectoryEntry } from '../../log/group-format.ts'
 import type { Topic } from '../../model/topic.ts'
-import { CODEC_MASK } from '../../wire/batch/layout.ts'
 import type { BatchRecords } from '../../wire/batch/records.ts'
 import { batchStatus, timestampOf, type BatchStatus, type BatchView } from '../../wire/batch/view.ts'
 import { codecs } from '../../wire/compression/inflate.ts'
@@ -126,7 +125,7 @@ export function batchRow(batch: PlacedBatch, name: PartitionName): Row {
       isDamage: true
     }
   }
-  const codec = codecNames.get(view.attributes & CODEC_MASK) ?? 'unknown'
+  const codec = codecNames.get(view.codec) ?? 'unknown'
   return {
     json: {
       ...place,

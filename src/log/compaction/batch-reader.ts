@@ -3,7 +3,7 @@
  * Batches were stored as producers sent them, so nothing in their records is believed before check() has walked them.
  */
 import { assert } from '../../base/assert.ts'
-import { CODEC_MASK, CONTROL_BIT, TRANSACTIONAL_BIT } from '../../wire/batch/layout.ts'
+import { CONTROL_BIT, TRANSACTIONAL_BIT } from '../../wire/batch/layout.ts'
 import { BatchRecords } from '../../wire/batch/records.ts'
 import { BatchView, batchStatus, isWhole, timestampOf } from '../../wire/batch/view.ts'
 import type { SourceBatch } from './pass.ts'
@@ -23,7 +23,7 @@ export class BatchReader {
   }
 
   get isCompressed(): boolean {
-    return (this.view.attributes & CODEC_MASK) !== 0
+    return this.view.codec !== 0
   }
 
   get recordsStart(): number {

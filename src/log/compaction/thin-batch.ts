@@ -85,8 +85,8 @@ export class BatchThinner {
   }
 
   /** Compresses the records behind the header. @returns where they end now. */
-  #compress({ attributes }: BatchView, end: number): number {
-    const codec = deflateCodec(attributes & CODEC_MASK)
+  #compress({ attributes, codec: former }: BatchView, end: number): number {
+    const codec = deflateCodec(former)
     const packed = deflate(codec, this.bytes.subarray(BATCH_HEADER_BYTES, end))
     const header = Buffer.from(this.bytes.subarray(0, BATCH_HEADER_BYTES))
     this.#reserve(BATCH_HEADER_BYTES + packed.length)

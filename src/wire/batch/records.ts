@@ -3,7 +3,6 @@
  */
 import { limits } from '../../model/limits.ts'
 import { inflate } from '../compression/inflate.ts'
-import { CODEC_MASK } from './layout.ts'
 import { RecordCursor, type BatchView } from './view.ts'
 
 export class BatchRecords {
@@ -21,7 +20,7 @@ export class BatchRecords {
    * @param limit of what is inflated.
    */
   open(bytes: Buffer, view: BatchView, limit: number = limits.inflatedBatchBytesMax): void {
-    const codec = view.attributes & CODEC_MASK
+    const { codec } = view
     const inflated = codec === 0 ? null : inflate(codec, bytes, view.recordsStart, view.end, limit)
     this.bytes = inflated ?? bytes
     this.start = inflated === null ? view.recordsStart : 0

@@ -102,6 +102,11 @@ export class BatchView {
   /** Where the records begin. */
   recordsStart = 0
 
+  /** What the records are compressed with; 0: nothing. */
+  get codec(): number {
+    return this.attributes & CODEC_MASK
+  }
+
   /**
    * Reads the header of the batch that begins at bytes[start]. The CRC is not computed: see checkBatch.
    *
@@ -132,7 +137,7 @@ export class BatchView {
     if (this.baseOffset < 0 || this.lastOffset > Number.MAX_SAFE_INTEGER) return batchStatus.badHeader
     if (this.recordCount < 0 || this.lastOffsetDelta < 0) return batchStatus.badHeader
     if (Number.isNaN(this.baseTimestampMs) || Number.isNaN(this.maxTimestampMs)) return batchStatus.numberRange
-    return (this.attributes & CODEC_MASK) === 0 ? batchStatus.ok : batchStatus.compressed
+    return this.codec === 0 ? batchStatus.ok : batchStatus.compressed
   }
 }
 
@@ -174,7 +179,7 @@ export class RecordCursor {
   /** Begins at the first record of the batch that `view` has opened on the same bytes; it must have said ok. */
   open(bytes: Uint8Array, view: BatchView): void {
     this.#begin(bytes, view.recordsStart, view.end, view)
-    this.status = (view.attributes & CODEC_MASK) === 0 ? batchStatus.ok : batchStatus.compressed
+    this.status = view.codec === 0 ? batchStatus.ok : batchStatus.compressed
   }
 
   /** The same for the records of a compressed batch. @param records all of them, inflated, and nothing else. */
