@@ -252,6 +252,19 @@ test('a fetch waits until there are min_bytes over all of its partitions, and th
   )
 })
 
+test('a fetch does not wait for min_bytes that no answer can bring: of a partition with more than its share that is enough', async t => {
+  const s = await stage(t)
+  const batch = clientBatch({ records: [{ value: 'x'.repeat(1000) }] })
+  for (let i = 0; i < 5; i++) await produceBatch(s.client, 't', 0, batch)
+  const startMs = performance.now()
+  for (const share of [{ partitionMaxBytes: 2500 }, { maxBytes: 2500 }]) {
+    const asked = { maxWaitMs: 60_000, minBytes: 2500, ...share }
+    const [told] = await fetchPartitions(s.client, 't', { 0: 0 }, asked)
+    assert.equal(told?.records?.length, 2 * batch.length)
+  }
+  assert.ok(performance.now() - startMs < 60_000, 'neither waited until its time was over')
+})
+
 test('a fetch that waits is woken by the deletion of its topic', async t => {
   const s = await stage(t)
   s.client.send(apis.fetch, 11, fetchBody('t', { 0: 0 }, { maxWaitMs: 60_000 }))

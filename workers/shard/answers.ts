@@ -106,9 +106,10 @@ export class AnswerWriter {
   }
 
   /** Completes an answer of batches. */
-  finishBatches(logStartOffset: number, highWatermark: number): void {
+  finishBatches(logStartOffset: number, highWatermark: number, nextOffset: number): void {
     write64(this.#out.bytes, 0, logStartOffset)
     write64(this.#out.bytes, 8, highWatermark)
+    write64(this.#out.bytes, 16, nextOffset)
   }
 
   /** Completes any other answer. `nextOffset` is a u64. */

@@ -185,7 +185,7 @@ export class ReadTask {
   #finish(): StepOutcome {
     const end = this.#log.highWatermark
     if (this.#isOfBatches) {
-      this.#answer.finishBatches(this.#log.startOffset, end)
+      this.#answer.finishBatches(this.#log.startOffset, end, this.#offset)
       return stepOutcomes.done
     }
     // Nothing at or behind the offset: a poller keeps its place, however far beyond the end it is (5.4).

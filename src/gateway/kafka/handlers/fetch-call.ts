@@ -118,7 +118,8 @@ export class FetchCall implements PartitionReader, SessionCall {
 
   #noteRead(partition: FetchedPartition): void {
     this.#touched.add(partition)
-    this.#isOver ||= partition.isCut
+    // One that has more than an answer may bring of it would never have enough, however long it waits.
+    this.#isOver ||= partition.isCut || partition.isFull
     if (partition.errorCode !== kafkaErrors.NONE.code) this.#noteFailed(partition, null)
     else if (partition.shareBytes > 0) this.#session.noteRead(partition)
   }

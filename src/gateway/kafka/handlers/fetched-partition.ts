@@ -69,6 +69,8 @@ export class FetchedPartition implements ReadCaller, WatchCaller {
   isDropped = false
   /** Did it stop at a batch that its client cannot read? */
   isCut = false
+  /** Did its read bring what it might, while there is more? */
+  isFull = false
   /** What its read was given of the fetch; 0: it is read for its ends alone. */
   shareBytes = 0
   readonly #owner: PartitionOwner
@@ -190,7 +192,7 @@ export class FetchedPartition implements ReadCaller, WatchCaller {
 
   #takeHead(bytes: Buffer, start: number, totalBytes: number): void {
     const reader = this.#reader as PartitionReader
-    const { logStartOffset, highWatermark } = storedBatchesHead(bytes, start)
+    const { logStartOffset, highWatermark, nextOffset } = storedBatchesHead(bytes, start)
     this.logStartOffset = logStartOffset
     this.highWatermark = highWatermark
     const { offset } = this.place
@@ -199,6 +201,7 @@ export class FetchedPartition implements ReadCaller, WatchCaller {
     assert(batchBytes >= 0, 'an answer in batches has its head')
     if (batchBytes === 0 || this.errorCode !== NO_ERROR) return
     this.bytes = batchBytes
+    this.isFull = nextOffset < highWatermark
     if (reader.hidesZstd) this.#fence = new ZstdFence()
     if (reader.accept(this, batchBytes)) this.#pieces = new Pieces(reader.pool)
   }
@@ -241,6 +244,7 @@ export class FetchedPartition implements ReadCaller, WatchCaller {
     this.bytes = 0
     this.isDropped = false
     this.isCut = false
+    this.isFull = false
     this.errorCode = this.fault
   }
 }

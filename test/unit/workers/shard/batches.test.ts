@@ -99,7 +99,7 @@ describe('a batch that a client encoded', () => {
     ])
     stage.produce(['after'])
     const { head, batches } = stage.read(1)
-    assert.deepEqual(head, { logStartOffset: 0, highWatermark: 6 })
+    assert.deepEqual(head, { logStartOffset: 0, highWatermark: 6, nextOffset: 6 })
     assert.deepEqual(batches.slice(0, 2), [placed(three, 1), placed(one, 4)])
     assert.equal(Number(batches[2]?.readBigInt64BE(0)), 5)
   })
@@ -110,7 +110,7 @@ describe('a batch that a client encoded', () => {
     assert.deepEqual(stage.read(2, 1).batches, [placed(three, 0)])
     assert.deepEqual(stage.read(2, three.length + one.length).batches, [placed(three, 0), placed(one, 3)])
     assert.deepEqual(stage.read(2, three.length + one.length - 1).batches, [placed(three, 0)])
-    assert.deepEqual(stage.read(7), { head: { logStartOffset: 0, highWatermark: 7 }, batches: [] })
+    assert.deepEqual(stage.read(7), { head: { logStartOffset: 0, highWatermark: 7, nextOffset: 7 }, batches: [] })
     assert.deepEqual(stage.read(2 ** 40).batches, [])
   })
 
@@ -119,7 +119,7 @@ describe('a batch that a client encoded', () => {
     stage.append([three, one])
     const log = partitionOf(stage.shard.log, TOPIC, 0)
     stage.shard.log.moveStarts([{ log, offset: 3 }])
-    assert.deepEqual(stage.read(2), { head: { logStartOffset: 3, highWatermark: 4 }, batches: [] })
+    assert.deepEqual(stage.read(2), { head: { logStartOffset: 3, highWatermark: 4, nextOffset: 3 }, batches: [] })
     assert.deepEqual(stage.read(3).batches, [placed(one, 3)])
   })
 
@@ -242,7 +242,7 @@ describe('a producer of batches', () => {
     const [first, second] = stage.append([batch, batch], { producer: 7 })
     assert.ok(first?.kind === 'batched' && first.baseOffset === 5 && !first.isDuplicate)
     assert.ok(second?.kind === 'batched' && second.baseOffset === 5 && second.isDuplicate)
-    assert.deepEqual(stage.read(0).head, { logStartOffset: 0, highWatermark: 6 })
+    assert.deepEqual(stage.read(0).head, { logStartOffset: 0, highWatermark: 6, nextOffset: 6 })
   })
 
   it('may begin anywhere, and then leaves nothing out', t => {
