@@ -8,7 +8,8 @@ import { placed } from '../support/client-batches.ts'
 import { fetchBody, fetchPartitions, produceBatch, produceBody } from '../support/kafka-calls.ts'
 import { connectKafka, decodeResponse } from '../support/kafka-client.ts'
 import { ClientSession } from '../support/kafka-session.ts'
-import { batchOf, kafkaStage, TOPIC, topicIdOf, untilWatching } from './kafka-stage.ts'
+import { untilWatching } from '../support/metrics-held.ts'
+import { batchOf, kafkaStage, TOPIC, topicIdOf } from './kafka-stage.ts'
 
 /** Longer than a test may take: what is answered did not wait for it. */
 const LONG_MS = 600_000

@@ -6,9 +6,9 @@ import { kafkaErrors } from '../../src/wire/kafka/errors.ts'
 import { spawnBroker } from '../support/broker.ts'
 import { placed, splitBatches } from '../support/client-batches.ts'
 import { HttpApi } from '../support/http-api.ts'
-import { fetchPartitions, produceBatch, produceBody } from '../support/kafka-calls.ts'
+import { fetchPartitions, newProducer, produceBatch, produceBody } from '../support/kafka-calls.ts'
 import { connectKafka, decodeResponse } from '../support/kafka-client.ts'
-import { batchOf, kafkaStage, newProducer, TOPIC, topicIdOf } from './kafka-stage.ts'
+import { batchOf, kafkaStage, TOPIC, topicIdOf } from './kafka-stage.ts'
 
 /** Batches of one partition that a client may have on their way. */
 const IN_FLIGHT = 5

@@ -5,7 +5,6 @@ import { apis } from '../../src/wire/kafka/apis/index.ts'
 import { kafkaErrors } from '../../src/wire/kafka/errors.ts'
 import { requestFrame } from '../../src/wire/kafka/headers.ts'
 import { makeTestKey, startGuarded } from '../support/access.ts'
-import { waitFor } from '../support/broker.ts'
 import { connectKafka, decodeResponse, type KafkaClient } from '../support/kafka-client.ts'
 import { loginPlain } from '../support/kafka-login.ts'
 import { advertisedBy, kafkaStage, TOPIC } from './kafka-stage.ts'
@@ -209,19 +208,4 @@ test('the type of its protocol comes back to a member, where the Java client com
     const refused = await client.call(apis.syncGroup, 5, other)
     assert.equal(refused.errorCode, kafkaErrors.INCONSISTENT_GROUP_PROTOCOL.code)
   }
-})
-
-test('a client that wants no session never gets one, as Sarama would flood a broker that opened some', async t => {
-  const { client, broker } = await kafkaStage(t)
-  for (let i = 0; i < 20; i++) {
-    const { sessionId } = await client.call(apis.fetch, 11, {
-      ...{ maxWaitMs: 0, minBytes: 1, maxBytes: 1024, sessionId: 0, sessionEpoch: -1 },
-      topics: [{ topic: TOPIC, partitions: [{ partition: 0, fetchOffset: 0, partitionMaxBytes: 1024 }] }]
-    })
-    assert.equal(sessionId, 0)
-  }
-  await waitFor('no session', async () => {
-    const page = await (await fetch(`${broker.url}/metrics`)).text()
-    return /^millrace_kafka_fetch_sessions 0$/m.test(page)
-  })
 })

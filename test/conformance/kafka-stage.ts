@@ -1,7 +1,7 @@
 /** A broker with a topic, and a client of the Kafka protocol that says what a test tells it to. */
 import type { TestContext } from 'node:test'
 import { apis } from '../../src/wire/kafka/apis/index.ts'
-import { startBroker, waitFor, type TestBroker } from '../support/broker.ts'
+import { startBroker, type TestBroker } from '../support/broker.ts'
 import { clientBatch, type ClientBatch } from '../support/client-batches.ts'
 import { HttpApi } from '../support/http-api.ts'
 import { connectKafka, type KafkaClient } from '../support/kafka-client.ts'
@@ -29,12 +29,6 @@ export function batchOf(value: string, rest: Omit<ClientBatch, 'records'> = {}):
   return clientBatch({ records: [{ key: 'k', value }], ...rest })
 }
 
-/** A producer id that nobody else has. */
-export async function newProducer(client: KafkaClient): Promise<bigint> {
-  const { producerId } = await client.call(apis.initProducerId, 0, { transactionalId: null, transactionTimeoutMs: 0 })
-  return producerId
-}
-
 export async function topicIdOf(client: KafkaClient): Promise<string> {
   const { topics } = await client.call(apis.metadata, 12, { topics: [{ name: TOPIC }] })
   return topics[0]?.topicId ?? ''
@@ -44,11 +38,4 @@ export async function topicIdOf(client: KafkaClient): Promise<string> {
 export async function advertisedBy(client: KafkaClient): Promise<ReadonlyMap<number, readonly [number, number]>> {
   const { apiKeys } = await client.call(apis.apiVersions, 0, {})
   return new Map(apiKeys.map(({ apiKey, minVersion, maxVersion }) => [apiKey, [minVersion, maxVersion]]))
-}
-
-/** Resolves when that many fetches wait for records. */
-export async function untilWatching({ api }: KafkaStage, count: number): Promise<void> {
-  await waitFor(`${count} watches`, async () =>
-    (await api.get('/metrics')).text.includes(`\nmillrace_watches ${count}\n`)
-  )
 }

@@ -14,6 +14,7 @@ import { clientBatch } from '../support/client-batches.ts'
 import { isLong, seed } from '../support/crash-run.ts'
 import { produceBody } from '../support/kafka-calls.ts'
 import { connectKafka, decodeResponse, type KafkaClient } from '../support/kafka-client.ts'
+import { loginPlain } from '../support/kafka-login.ts'
 import { diceOf, replayLine, type Dice } from '../support/log-random.ts'
 import { heldBytes } from '../support/metrics-held.ts'
 
@@ -85,9 +86,7 @@ async function playStranger(client: KafkaClient, dice: Dice, admin: TestKey): Pr
 
 async function logIn(t: TestContext, { kafka }: TestBroker, { id, secret }: TestKey): Promise<KafkaClient> {
   const client = await connectKafka(t, kafka)
-  assert.equal((await client.call(apis.saslHandshake, 1, { mechanism: 'PLAIN' })).errorCode, 0)
-  const authBytes = Buffer.from(`\0${id}\0${secret}`)
-  assert.equal((await client.call(apis.saslAuthenticate, 2, { authBytes })).errorCode, 0)
+  assert.equal(await loginPlain(client, id, secret), 0)
   return client
 }
 

@@ -8,7 +8,7 @@ import { kafkaErrors } from '../../src/wire/kafka/errors.ts'
 import { startBroker } from '../support/broker.ts'
 import { clientBatch, gzip, withCrc, zstd, type ClientRecord } from '../support/client-batches.ts'
 import { assertRefused, HttpApi } from '../support/http-api.ts'
-import { produceBatch } from '../support/kafka-calls.ts'
+import { newProducer, produceBatch } from '../support/kafka-calls.ts'
 import { connectKafka, type KafkaClient } from '../support/kafka-client.ts'
 import { kafkaJs } from '../support/kafkajs.ts'
 
@@ -107,7 +107,7 @@ test('a batch that would inflate beyond the limit is refused, and the broker goe
 
 test('batches that are looked into elsewhere keep their order, also those of an idempotent producer', async t => {
   const { api, client } = await stage(t)
-  const { producerId } = await client.call(apis.initProducerId, 4, { transactionalId: null, transactionTimeoutMs: 0 })
+  const producerId = await newProducer(client)
   const values = Array.from({ length: 30 }, (_, i) => (i % 3 === 0 ? `${i}:${large.toString()}` : `${i}:`))
   const sent = values.map((value, sequence) =>
     produceBatch(client, 't', 0, clientBatch({ records: [keyed(value)], producerId, epoch: 0, sequence, ...gzip }))

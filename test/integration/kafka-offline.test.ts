@@ -5,11 +5,10 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
-import { apis } from '../../src/wire/kafka/apis/index.ts'
 import { runMillrace, spawnBroker, startBroker, waitFor, type SpawnedBroker } from '../support/broker.ts'
 import { clientBatch, gzip, lz4, placed, snappy, zstd } from '../support/client-batches.ts'
 import { HttpApi } from '../support/http-api.ts'
-import { produceBatch } from '../support/kafka-calls.ts'
+import { newProducer, produceBatch } from '../support/kafka-calls.ts'
 import { connectKafka, type KafkaClient } from '../support/kafka-client.ts'
 import { fetchBatches } from '../support/kafka-contents.ts'
 import { temporaryDirectory } from '../support/temporary-directory.ts'
@@ -31,8 +30,7 @@ async function produceAll(client: KafkaClient, batches: readonly Buffer[]): Prom
 }
 
 async function sentBatches(client: KafkaClient): Promise<Buffer[]> {
-  const asked = { transactionalId: null, transactionTimeoutMs: 0 }
-  const { producerId } = await client.call(apis.initProducerId, 4, asked)
+  const producerId = await newProducer(client)
   const good = compressions.map((codec, i) =>
     clientBatch({ records: [{ key: `k${i}`, value: `v${i}` }], producerId, epoch: 0, sequence: i, ...codec })
   )

@@ -3,11 +3,12 @@ import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import { apis } from '../../src/wire/kafka/apis/index.ts'
 import { kafkaErrors } from '../../src/wire/kafka/errors.ts'
-import { startBroker, waitFor, type TestBroker } from '../support/broker.ts'
+import { startBroker, type TestBroker } from '../support/broker.ts'
 import { clientBatch, gzip, placed, splitBatches, zstd } from '../support/client-batches.ts'
 import { HttpApi } from '../support/http-api.ts'
-import { fetchBody, fetchPartitions, produceBatch, produceBody } from '../support/kafka-calls.ts'
+import { fetchBody, fetchPartitions, newProducer, produceBatch, produceBody } from '../support/kafka-calls.ts'
 import { connectKafka, decodeResponse, type KafkaClient } from '../support/kafka-client.ts'
+import { untilWatching } from '../support/metrics-held.ts'
 
 interface Stage {
   readonly broker: TestBroker
@@ -20,15 +21,6 @@ async function stage(t: TestContext, partitions = 1, flags: Readonly<Record<stri
   const api = new HttpApi(broker.url)
   await api.createTopic('t', partitions)
   return { broker, api, client: await connectKafka(t, broker.kafka) }
-}
-
-/** Resolves when that many fetches wait for records. */
-async function untilWatching({ broker }: Stage, count: number): Promise<void> {
-  const page = async (): Promise<boolean> => {
-    const { text } = await new HttpApi(broker.url).get('/metrics')
-    return text.includes(`\nmillrace_watches ${count}\n`)
-  }
-  await waitFor(`${count} watches`, page)
 }
 
 const batchOf = (value: string, count = 1): Buffer =>
@@ -125,11 +117,7 @@ test('what is written over HTTP is fetched as batches of the format', async t =>
 
 test('a retried batch of an idempotent producer is answered with its first offsets, and a gap is out of order', async t => {
   const { api, client } = await stage(t)
-  const { errorCode, producerId, producerEpoch } = await client.call(apis.initProducerId, 4, {
-    transactionalId: null,
-    transactionTimeoutMs: 0
-  })
-  assert.deepEqual([errorCode, producerEpoch], [0, 0])
+  const producerId = await newProducer(client)
   const batch = (sequence: number): Buffer =>
     clientBatch({ records: [{ value: 'v' }, { value: 'w' }], producerId, epoch: 0, sequence })
   const first = await produceBatch(client, 't', 0, batch(0))
@@ -138,8 +126,8 @@ test('a retried batch of an idempotent producer is answered with its first offse
   assert.equal(gap.errorCode, kafkaErrors.OUT_OF_ORDER_SEQUENCE_NUMBER.code)
   assert.deepEqual(await api.ends('t'), [2])
   // A producer may begin with any sequence where nothing of it is known (redpanda#22670).
-  const other = await client.call(apis.initProducerId, 4, { transactionalId: null, transactionTimeoutMs: 0 })
-  const late = clientBatch({ records: [{ value: 'v' }], producerId: other.producerId, epoch: 0, sequence: 77 })
+  const other = await newProducer(client)
+  const late = clientBatch({ records: [{ value: 'v' }], producerId: other, epoch: 0, sequence: 77 })
   assert.equal((await produceBatch(client, 't', 0, late)).errorCode, 0)
 })
 

@@ -56,6 +56,14 @@ export async function fetchPartitions(
   return answer.responses.flatMap(({ partitions }) => partitions)
 }
 
+/** A producer id that nobody else has. */
+export async function newProducer(client: KafkaClient): Promise<bigint> {
+  const asked = { transactionalId: null, transactionTimeoutMs: 0 }
+  const { errorCode, producerId, producerEpoch } = await client.call(apis.initProducerId, 4, asked)
+  assert.deepEqual([errorCode, producerEpoch], [0, 0])
+  return producerId
+}
+
 /** The body of a produce of one batch. */
 export function produceBody(topic: string, index: number, records: Buffer | null, acks = -1) {
   return { acks, timeoutMs: 1000, topicData: [{ name: topic, partitionData: [{ index, records }] }] }

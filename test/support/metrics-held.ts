@@ -1,5 +1,6 @@
-/** What a broker says that it holds of its memory budgets. */
+/** What a broker says that it holds: of its memory budgets, and reads that wait. */
 import assert from 'node:assert/strict'
+import { waitFor } from './broker.ts'
 import type { HttpApi } from './http-api.ts'
 
 /** Bytes of the budgets in use. The question itself takes none. */
@@ -11,4 +12,10 @@ export async function heldBytes(api: HttpApi): Promise<{ readonly requests: numb
     return Number(found[1])
   }
   return { requests: held('requests'), replies: held('replies') }
+}
+
+/** Resolves when that many reads wait for records. */
+export async function untilWatching({ api }: { readonly api: HttpApi }, count: number): Promise<void> {
+  const page = async (): Promise<boolean> => (await api.get('/metrics')).text.includes(`\nmillrace_watches ${count}\n`)
+  await waitFor(`${count} watches`, page)
 }

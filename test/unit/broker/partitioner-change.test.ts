@@ -28,7 +28,7 @@ class Stage extends BrokerStage {
   }
 
   submitBatch(): number {
-    const place = { topic: 't', partition: 0, takesAppendTime: false }
+    const place = { topic: 't', partition: 0 }
     return this.broker.batches.submitBatch(
       anonymous,
       { ...place, bytes: batch, start: 0, end: batch.length },
