@@ -12,6 +12,7 @@ import { connectKafka, decodeResponse, type KafkaClient } from '../support/kafka
 import { loginPlain } from '../support/kafka-login.ts'
 import { ClientSession, partitionsOf } from '../support/kafka-session.ts'
 import { chosenSeed, diceOf, replayLine } from '../support/log-random.ts'
+import { untilWatching } from '../support/metrics-held.ts'
 
 const { FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR } = kafkaErrors
 const { UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, OFFSET_OUT_OF_RANGE } = kafkaErrors
@@ -43,30 +44,31 @@ const sessionsOf = ({ broker }: Stage) => broker.server.kafka?.probe.fetchSessio
 const indexesOf = (told: readonly { readonly partitionIndex: number }[]): number[] =>
   told.map(({ partitionIndex }) => partitionIndex)
 
-async function untilWatching({ api }: Stage, count: number): Promise<void> {
-  const page = async () => (await api.get('/metrics')).text.includes(`\nmillrace_watches ${count}\n`)
-  await waitFor(`${count} watches`, page)
-}
-
-for (const version of [7, 11, 12, 13, 17]) {
-  test(`a session is told of all partitions once, then of those with news, version ${version}`, async t => {
-    const s = await stage(t)
-    const session = new ClientSession(s.client, 't', version, s.topicId)
-    assert.deepEqual(indexesOf(await session.fetch({ offsets: { 0: 0, 1: 0, 2: 0 } })), [0, 1, 2])
-    assert.ok(session.id > 0)
-    assert.deepEqual(await session.fetch(), [])
-    await write(s.writer, 1)
-    const [told, ...others] = await session.fetch()
-    assert.deepEqual([told?.partitionIndex, told?.highWatermark, others.length], [1, 1, 0])
-    assert.ok((told?.records?.length ?? 0) > 0)
-    // It has not said that it has those records, so they come again.
-    assert.deepEqual(indexesOf(await session.fetch()), [1])
-    assert.deepEqual(await session.fetch({ offsets: { 1: 1 } }), [])
-    const page = await s.api.get('/metrics')
-    assert.match(page.text, /\nmillrace_kafka_fetch_sessions 1\n/)
-    assert.match(page.text, /\nmillrace_kafka_fetch_session_partitions 3\n/)
-  })
-}
+test('a session is told of all partitions once, then of those with news, in every layout of a fetch', async t => {
+  const s = await stage(t)
+  for (const [i, version] of [7, 11, 12, 13, 17].entries()) {
+    await t.test(`version ${version}`, async t => {
+      const client = await connectKafka(t, s.broker.kafka)
+      const session = new ClientSession(client, 't', version, s.topicId)
+      assert.deepEqual(indexesOf(await session.fetch({ offsets: { 0: i, 1: i, 2: i } })), [0, 1, 2])
+      assert.ok(session.id > 0)
+      assert.deepEqual(await session.fetch(), [])
+      await write(s.writer, 1)
+      const [told, ...others] = await session.fetch()
+      assert.deepEqual([told?.partitionIndex, told?.highWatermark, others.length], [1, i + 1, 0])
+      assert.ok((told?.records?.length ?? 0) > 0)
+      // It has not said that it has those records, so they come again.
+      assert.deepEqual(indexesOf(await session.fetch()), [1])
+      assert.deepEqual(await session.fetch({ offsets: { 1: i + 1 } }), [])
+      const page = await s.api.get('/metrics')
+      assert.match(page.text, /\nmillrace_kafka_fetch_sessions 1\n/)
+      assert.match(page.text, /\nmillrace_kafka_fetch_session_partitions 3\n/)
+      assert.equal((await session.call({ epoch: -1 })).errorCode, 0)
+      await write(s.writer, 0)
+      await write(s.writer, 2)
+    })
+  }
+})
 
 test('clients that want no session get none, however often they fetch', async t => {
   const s = await stage(t)
