@@ -36,20 +36,20 @@ test('records of a topic with LogAppendTime have the time of their append, whate
   const api = new HttpApi(broker.url)
   const client = await connectKafka(t, broker.kafka)
   await api.createTopic('t', 1, { message_timestamp_type: 'LogAppendTime' })
-  const startMs = Date.now()
+  const producedMs = 1000
   const records = [
     { key: 'a', value: '1', timestampDelta: 5 },
     { key: 'b', value: '2' }
   ]
-  const sent = clientBatch({ records, baseTimestamp: 1000, ...gzip })
+  const sent = clientBatch({ records, baseTimestamp: producedMs, ...gzip })
   const appended = await produceBatch(client, 't', 0, sent)
   const timeMs = Number(appended.logAppendTimeMs)
-  assert.ok(timeMs >= startMs && timeMs <= Date.now(), String(timeMs))
+  assert.ok(timeMs > producedMs, `${timeMs} is of the broker's clock`)
   const [fetched] = await fetchPartitions(client, 't', { 0: 0 })
   const [batch] = splitBatches(fetched?.records ?? Buffer.alloc(0))
   assert.ok(batch !== undefined)
   assert.equal(batch.readInt16BE(21), sent.readInt16BE(21) | LOG_APPEND_TIME)
-  assert.deepEqual([batch.readBigInt64BE(27), batch.readBigInt64BE(35)], [1000n, BigInt(timeMs)])
+  assert.deepEqual([batch.readBigInt64BE(27), batch.readBigInt64BE(35)], [BigInt(producedMs), BigInt(timeMs)])
   assert.deepEqual(withCrc(Buffer.from(batch)), batch)
   const read = await api.consumeAll('t', 0)
   assert.deepEqual(
@@ -178,17 +178,19 @@ const ofTools: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   }
 }
 
-for (const [tool, settings] of Object.entries(ofTools)) {
-  test(`a topic is made as its maker wants it: ${tool}`, async t => {
-    const broker = await startBroker(t)
-    const client = await connectKafka(t, broker.kafka)
-    const told = await create(client, 't', settings)
-    assert.deepEqual([told.errorCode, told.errorMessage], [0, null])
-    const shown = Object.fromEntries((told.configs ?? []).map(({ name, value }) => [name, value]))
-    for (const [name, value] of Object.entries(settings))
-      assert.ok(shown[name] === value || Number(shown[name]) === Number(value), `${name} is ${shown[name]}`)
-  })
-}
+test('a topic is made as its maker wants it', async t => {
+  const broker = await startBroker(t)
+  const client = await connectKafka(t, broker.kafka)
+  for (const [tool, settings] of Object.entries(ofTools)) {
+    await t.test(tool, async () => {
+      const told = await create(client, tool.replaceAll(' ', '-'), settings)
+      assert.deepEqual([told.errorCode, told.errorMessage], [0, null])
+      const shown = Object.fromEntries((told.configs ?? []).map(({ name, value }) => [name, value]))
+      for (const [name, value] of Object.entries(settings))
+        assert.ok(shown[name] === value || Number(shown[name]) === Number(value), `${name} is ${shown[name]}`)
+    })
+  }
+})
 
 test('every setting that is shown can be set to what is shown, and those that are fixed to nothing else, with a reason', async t => {
   const broker = await startBroker(t)
