@@ -9,6 +9,7 @@ import { kafkaErrors } from '../../src/wire/kafka/errors.ts'
 import { makeTestKey, startGuarded } from '../support/access.ts'
 import { runMillrace, spawnBroker, startBroker, variants, waitFor } from '../support/broker.ts'
 import { clientBatch } from '../support/client-batches.ts'
+import { isLong } from '../support/crash-run.ts'
 import { openClient } from '../support/es01-session.ts'
 import { openStream } from '../support/event-stream.ts'
 import { assertRefused, HttpApi, parse } from '../support/http-api.ts'
@@ -256,7 +257,7 @@ const numbers = ['0', '1', '2', '3', '4']
 test('partitions that were added are there after a restart, with another number of shards, and in a dump', async t => {
   const dataDir = temporaryDirectory(t)
   await grownBroker(t, dataDir)
-  for (const shards of ['2', '3', '1']) {
+  for (const shards of isLong ? ['2', '3', '1'] : ['3']) {
     const broker = await spawnBroker(t, { dataDir, flags: { '--shards': shards } })
     const api = new HttpApi(broker.url)
     for (const topic of ['a', 'b']) assert.deepEqual(await contentsOf(api, topic), numbers, `${topic} on ${shards}`)
