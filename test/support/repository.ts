@@ -22,16 +22,15 @@ export function listFiles(pattern: string): string[] {
 export async function runTool(
   script: string,
   args: readonly string[],
-  options: { cwd?: string; input?: string } = {}
+  options: { cwd?: string } = {}
 ): Promise<{ code: number | null; output: string }> {
   const child = spawn(process.execPath, [join(repository, 'node_modules', script), ...args], {
     cwd: options.cwd ?? repository,
-    stdio: ['pipe', 'pipe', 'pipe']
+    stdio: ['ignore', 'pipe', 'pipe']
   })
   const chunks: Buffer[] = []
   child.stdout.on('data', (chunk: Buffer) => chunks.push(chunk))
   child.stderr.on('data', (chunk: Buffer) => chunks.push(chunk))
-  child.stdin.end(options.input ?? '')
   await once(child, 'close')
   return { code: child.exitCode, output: Buffer.concat(chunks).toString() }
 }
