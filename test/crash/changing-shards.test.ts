@@ -10,13 +10,15 @@ import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, it, type TestContext } from 'node:test'
 import { spawnBroker, type SpawnedBroker } from '../support/broker.ts'
+import { sampleOf, seed } from '../support/crash-run.ts'
 import { openClient, range, readAll } from '../support/es01-session.ts'
 import { HttpApi } from '../support/http-api.ts'
+import { replayLine } from '../support/log-random.ts'
 import { temporaryDirectory } from '../support/temporary-directory.ts'
 
 const PARTITIONS = 7
 /** Where the change is killed, in the order of its steps; every call is made in every round, up and down. */
-const kills = [
+const killPoints = [
   'change/slot.header-write:1=kill',
   'change/group.write:1=short-kill',
   'change/group.sync:1=kill',
@@ -38,6 +40,8 @@ const kills = [
   'remove/pack.remove:1=kill',
   'remove/pack.remove:2=kill-after'
 ] as const
+/** A normal run takes some of them, which its seed chooses; MILLRACE_LONG=1 takes all. */
+const kills = sampleOf(killPoints, 7)
 
 class Directory {
   readonly path: string
@@ -103,6 +107,7 @@ class Directory {
 
 describe('kill −9 in the middle of a change of the number of shards', () => {
   it(`loses and doubles nothing at ${kills.length} points of it, up and down`, async t => {
+    t.diagnostic(replayLine(seed, 'test/crash/changing-shards.test.ts'))
     const directory = new Directory(temporaryDirectory(t))
     let broker = await directory.start(t, directory.shards)
     await new HttpApi(broker.url).createTopic('kept', PARTITIONS)

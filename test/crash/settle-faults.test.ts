@@ -1,12 +1,17 @@
 /**
  * A broker killed, or refused by its disk, at each step of settling, compaction and removal: nothing acknowledged is lost
  * or doubled, and settling is tried again until it succeeds. Faults are armed in the settler thread of a child broker.
+ * A normal run takes some of the steps, which its seed chooses; MILLRACE_LONG=1 takes all of them.
  */
 import assert from 'node:assert/strict'
 import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import { describe, it, type TestContext } from 'node:test'
 import { spawnBroker, waitFor, type SpawnedBroker } from '../support/broker.ts'
+import { sampleOf, seed } from '../support/crash-run.ts'
 import { HttpApi } from '../support/http-api.ts'
+import { replayLine } from '../support/log-random.ts'
+
+const replay = replayLine(seed, 'test/crash/settle-faults.test.ts')
 
 const oneShard = { engine: 'uws', shards: 1 } as const
 const flags = {
@@ -102,8 +107,9 @@ const killPoints = [
 ]
 
 describe('a broker killed in the middle of settling', () => {
-  for (const fault of killPoints) {
+  for (const fault of sampleOf(killPoints, 6)) {
     it(`(${fault}) has everything that was acknowledged, and settles it at the next start`, async t => {
+      t.diagnostic(replay)
       const broker = await start(t, `settler/${fault}`)
       const api = new HttpApi(broker.url)
       await createTopics(api)
@@ -140,9 +146,50 @@ const refusals = [
   'manifest.directory-sync:1=EIO'
 ]
 
-describe('a disk that refuses a step of settling', () => {
-  for (const fault of refusals) {
+describe('a disk that refuses a step of settling', { concurrency: 2 }, () => {
+  // First, and beside the others: it mostly waits for the next try.
+  it('for ever costs the records in that place, which are named, and nothing else: all around it is settled', async t => {
+    // The job reads header, tail and footer of one slot, then all records at once; the one that gives up reads them alone.
+    const faults = ['slot.read:4=EIO', 'slot.read:8=EIO', 'slot.read:12=EIO', 'slot.read:16-19=EIO']
+    const broker = await spawnBroker(t, {
+      variant: oneShard,
+      // Asking each second what to compact keeps the thread, and with it the faults.
+      flags: { ...flags, '--settle-idle': '1h', '--settle-age': '1h', '--compaction-check-interval': '1s' },
+      env: { MILLRACE_FAULTS: `settler/${faults.join(',')}` }
+    })
+    const api = new HttpApi(broker.url)
+    await api.createTopic('keyed', 2, { cleanup_policy: 'compact' })
+    for (let i = 0; i < 4; i++)
+      await api.produce(
+        'keyed',
+        [0, 1].map(n => ({ key: `k${i}.${n}`, value: `v${i}.${n}`, partition: 1 }))
+      )
+    assert.equal((await api.post('/admin/run-compaction', {})).status, 503)
+    // It waits 1, 5 and 30 s between its tries.
+    const said = await broker.waitForLog(line => /could not be read while settling/.test(String(line['msg'])), 60_000)
+    const { level, topic, partition, first, last } = said
+    assert.deepEqual([level, topic, partition, first, last], ['error', 'keyed', 1, 0, 1])
+    const failed = broker.logs.filter(line => /could not be settled/.test(String(line['msg'])))
+    assert.equal(failed.length, 3)
+    assert.match((await api.get('/healthz')).text, /"troubles":\["shard 0 put 1 damaged or unreadable range/)
+    const assertLost = async (reader: HttpApi): Promise<void> => {
+      const answer = await reader.consume('keyed', 1, 'offset=0')
+      assert.deepEqual(answer.skipped, { requested: 0, earliest: 2, latest: 8 })
+      assert.deepEqual(
+        answer.records.map(({ value }) => value),
+        ['v1.0', 'v1.1', 'v2.0', 'v2.1', 'v3.0', 'v3.1']
+      )
+    }
+    await assertLost(api)
+    await broker.kill('SIGKILL')
+    const next = await start(t, null, broker.dataDir)
+    await assertLost(new HttpApi(next.url))
+    assert.equal((await next.kill('SIGTERM')).code, 0)
+  })
+
+  for (const fault of sampleOf(refusals, 5)) {
     it(`(${fault}) costs no record: produce goes on, and settling is tried again until it succeeds`, async t => {
+      t.diagnostic(replay)
       const broker = await start(t, `settler/${fault}`)
       const api = new HttpApi(broker.url)
       await createTopics(api)
@@ -192,47 +239,6 @@ describe('a compaction that is committed without the shard being told', () => {
       assert.equal((await broker.kill('SIGTERM')).code, 0)
     })
   }
-})
-
-describe('a place in the journal that the device never reads', () => {
-  it('costs the records in it, which are named, and nothing else: all around it is settled', async t => {
-    // The job reads header, tail and footer of one slot, then all records at once; the one that gives up reads them alone.
-    const faults = ['slot.read:4=EIO', 'slot.read:8=EIO', 'slot.read:12=EIO', 'slot.read:16-19=EIO']
-    const broker = await spawnBroker(t, {
-      variant: oneShard,
-      // Asking each second what to compact keeps the thread, and with it the faults.
-      flags: { ...flags, '--settle-idle': '1h', '--settle-age': '1h', '--compaction-check-interval': '1s' },
-      env: { MILLRACE_FAULTS: `settler/${faults.join(',')}` }
-    })
-    const api = new HttpApi(broker.url)
-    await api.createTopic('keyed', 2, { cleanup_policy: 'compact' })
-    for (let i = 0; i < 4; i++)
-      await api.produce(
-        'keyed',
-        [0, 1].map(n => ({ key: `k${i}.${n}`, value: `v${i}.${n}`, partition: 1 }))
-      )
-    assert.equal((await api.post('/admin/run-compaction', {})).status, 503)
-    // It waits 1, 5 and 30 s between its tries.
-    const said = await broker.waitForLog(line => /could not be read while settling/.test(String(line['msg'])), 60_000)
-    const { level, topic, partition, first, last } = said
-    assert.deepEqual([level, topic, partition, first, last], ['error', 'keyed', 1, 0, 1])
-    const failed = broker.logs.filter(line => /could not be settled/.test(String(line['msg'])))
-    assert.equal(failed.length, 3)
-    assert.match((await api.get('/healthz')).text, /"troubles":\["shard 0 put 1 damaged or unreadable range/)
-    const assertLost = async (reader: HttpApi): Promise<void> => {
-      const answer = await reader.consume('keyed', 1, 'offset=0')
-      assert.deepEqual(answer.skipped, { requested: 0, earliest: 2, latest: 8 })
-      assert.deepEqual(
-        answer.records.map(({ value }) => value),
-        ['v1.0', 'v1.1', 'v2.0', 'v2.1', 'v3.0', 'v3.1']
-      )
-    }
-    await assertLost(api)
-    await broker.kill('SIGKILL')
-    const next = await start(t, null, broker.dataDir)
-    await assertLost(new HttpApi(next.url))
-    assert.equal((await next.kill('SIGTERM')).code, 0)
-  })
 })
 
 /** Names of the threads of a process. */
