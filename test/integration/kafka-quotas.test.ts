@@ -17,6 +17,10 @@ import { ClientSession, partitionsOf } from '../support/kafka-session.ts'
 
 const RATE = 1_000_000
 const LARGE = 300_000
+/** A fetch of LARGE bytes leaves a debt of nine seconds. */
+const DEEP_RATE = 30_000
+/** It leaves one of a fifth of a second. */
+const SHALLOW_RATE = 250_000
 
 interface Stage extends GuardedBroker {
   readonly secret: string
@@ -59,12 +63,13 @@ async function fill({ admin, broker }: Stage, t: TestContext, count: number): Pr
 }
 
 test('a produce over its quota is taken, and what follows on its connection waits until the debt is paid', async t => {
-  const s = await stage(t, { produce_bytes_per_sec: 20_000 })
+  const s = await stage(t, { produce_bytes_per_sec: 50_000 })
   const client = await s.connect()
-  const over = await produce(client, batchOf(60_000))
+  // From before it was asked: how late its answer is seen on a busy machine makes no difference.
   const startMs = performance.now()
+  const over = await produce(client, batchOf(60_000))
   assert.equal(over.errorCode, 0)
-  assert.ok(over.throttleMs > 0 && over.throttleMs <= 2001, String(over.throttleMs))
+  assert.ok(over.throttleMs > 0 && over.throttleMs <= 201, String(over.throttleMs))
   // It does not heed what it was told, as clients before KIP-219 do not.
   await client.call(apis.metadata, 4, { topics: [] })
   assert.ok(performance.now() - startMs >= over.throttleMs - 5, 'muted for so long')
@@ -105,22 +110,33 @@ test('a batch that would leave a debt of more than ten seconds is refused, and s
   assert.equal(http.status, 429)
 })
 
-test('a fetch over its quota brings what it can once, then nothing until the debt is paid, on any connection', async t => {
-  const s = await stage(t, { consume_bytes_per_sec: 280_000 })
+const fetchLarge = (by: KafkaClient, offset: number) =>
+  by.call(apis.fetch, 11, fetchBody('t', { 0: offset }, { maxBytes: LARGE, maxWaitMs: 60_000 }))
+
+test('a fetch over its quota brings what it can once, and then nothing on any other connection', async t => {
+  // A debt that no machine is too slow to see: nobody waits for its end.
+  const s = await stage(t, { consume_bytes_per_sec: DEEP_RATE })
   await fill(s, t, 2)
-  const client = await s.connect()
-  const fetch = (by: KafkaClient, offset: number) =>
-    by.call(apis.fetch, 11, fetchBody('t', { 0: offset }, { maxBytes: LARGE, maxWaitMs: 60_000 }))
-  const over = await fetch(client, 0)
-  const startMs = performance.now()
+  const over = await fetchLarge(await s.connect(), 0)
   assert.equal(partitionsOf(over)[0]?.records?.length, large.length)
   assert.ok(over.throttleTimeMs > 0, 'it has to wait')
-  const other = await fetch(await s.connect(), 0)
-  if (performance.now() - startMs < over.throttleTimeMs - 5) {
-    assert.deepEqual([other.errorCode, other.responses.length], [0, 0])
-    assert.ok(other.throttleTimeMs > 0)
-  }
-  const next = await fetch(client, 1)
+  const other = await fetchLarge(await s.connect(), 0)
+  assert.deepEqual([other.errorCode, other.responses.length], [0, 0])
+  assert.ok(other.throttleTimeMs > 0)
+  const session = await new ClientSession(await s.connect(), 't').call({ offsets: { 0: 0 } })
+  assert.deepEqual([session.sessionId, session.responses.length], [0, 0], 'nor is a session opened')
+  assert.ok(session.throttleTimeMs > 0)
+})
+
+test('what follows a fetch over its quota waits until the debt is paid, and is done then', async t => {
+  const s = await stage(t, { consume_bytes_per_sec: SHALLOW_RATE })
+  await fill(s, t, 2)
+  const client = await s.connect()
+  const startMs = performance.now()
+  const over = await fetchLarge(client, 0)
+  assert.equal(partitionsOf(over)[0]?.records?.length, large.length)
+  assert.ok(over.throttleTimeMs > 0, 'it has to wait')
+  const next = await fetchLarge(client, 1)
   assert.ok(performance.now() - startMs >= over.throttleTimeMs - 5, 'muted for so long')
   assert.equal(partitionsOf(next)[0]?.records?.length, large.length)
 })
@@ -142,15 +158,12 @@ test('a key that fetches over many connections at once gets no more than over on
   assert.ok(bytes <= RATE * (1 + seconds) + large.length, `${bytes} bytes in ${seconds} s`)
 })
 
-test('a session outlives a throttled fetch, and none is opened by one', async t => {
-  const s = await stage(t, { consume_bytes_per_sec: 150_000 })
+test('a session outlives a throttled fetch', async t => {
+  const s = await stage(t, { consume_bytes_per_sec: SHALLOW_RATE })
   await fill(s, t, 2)
   const session = new ClientSession(await s.connect(), 't')
   const first = await session.fetch({ offsets: { 0: 0 }, maxBytes: LARGE })
   assert.equal(first[0]?.records?.length, large.length)
-  const late = new ClientSession(await s.connect(), 't')
-  const answer = await late.call({ offsets: { 0: 0 } })
-  if (answer.throttleTimeMs > 0) assert.deepEqual([answer.sessionId, answer.responses.length], [0, 0])
   const told = await waitFor('the next batch', async () => {
     const [partition] = await session.fetch({ offsets: { 0: 1 }, maxBytes: LARGE })
     return partition?.records?.length ? partition : undefined
