@@ -6,17 +6,13 @@ import { promisify } from 'node:util'
 
 const run = promisify(execFile)
 const INSTALL_TIMEOUT_MS = 120_000
-/** What npm says where it cannot reach its registry. */
-const UNREACHABLE = /ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ETIMEDOUT|ENETUNREACH/
-
-/** @param packages with their versions. @returns `require` as from that folder; null: the registry cannot be reached. */
-export async function installPackages(folder: string, packages: readonly string[]): Promise<NodeJS.Require | null> {
+/**
+ * Who has npm has what it installs: a registry that cannot be reached is a failure, or the clients would be missing unseen.
+ *
+ * @param packages with their versions. @returns `require` as from that folder.
+ */
+export async function installPackages(folder: string, packages: readonly string[]): Promise<NodeJS.Require> {
   const options = ['--no-audit', '--no-fund', '--ignore-scripts', '--prefer-offline', '--fetch-retries=1']
-  try {
-    await run('npm', ['install', ...options, '--prefix', folder, ...packages], { timeout: INSTALL_TIMEOUT_MS })
-  } catch (error) {
-    if (error instanceof Error && UNREACHABLE.test(error.message)) return null
-    throw error
-  }
+  await run('npm', ['install', ...options, '--prefix', folder, ...packages], { timeout: INSTALL_TIMEOUT_MS })
   return createRequire(join(folder, 'package.json'))
 }
