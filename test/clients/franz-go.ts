@@ -8,6 +8,8 @@ import { checkNames, type KafkaClientUnderTest } from './client.ts'
 import { programChecks } from './program.ts'
 
 const run = promisify(execFile)
+/** A first build fetches the modules. */
+const BUILD_TIMEOUT_MS = 600_000
 const sources = fileURLToPath(new URL('programs/franz-go', import.meta.url))
 
 /** The checks begin when it is prepared, and find the command then. */
@@ -19,7 +21,7 @@ export function franzGoClient(): KafkaClientUnderTest {
     async prepare(folder) {
       const program = join(folder, 'checks')
       try {
-        await run('go', ['build', '-o', program, '.'], { cwd: sources })
+        await run('go', ['build', '-o', program, '.'], { cwd: sources, timeout: BUILD_TIMEOUT_MS })
       } catch (error) {
         if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
         throw error

@@ -11,6 +11,8 @@ import { checkNames, type KafkaClientUnderTest } from './client.ts'
 import { programChecks } from './program.ts'
 
 const run = promisify(execFile)
+/** All of its crates are compiled, on two cores. */
+const BUILD_TIMEOUT_MS = 1_200_000
 const sources = fileURLToPath(new URL('programs/krafka', import.meta.url))
 
 /** The checks begin when it is prepared, and find the command then. */
@@ -21,7 +23,7 @@ export function krafkaClient(): KafkaClientUnderTest {
     isExtra: true,
     async prepare(folder) {
       try {
-        await run('cargo', ['build', '--locked', '--target-dir', folder], { cwd: sources })
+        await run('cargo', ['build', '--locked', '--target-dir', folder], { cwd: sources, timeout: BUILD_TIMEOUT_MS })
       } catch (error) {
         if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
         throw error
