@@ -43,7 +43,7 @@ export async function runKafka(context: RunContext, progress: (line: string) => 
   const loads = kafkaLoads(options.megabytes)
   requireJava()
   requireRoom(context.workDir, loads)
-  const programs = new JavaPrograms(await kafkaClassPath(context.workDir))
+  const programs = new JavaPrograms(await kafkaClassPath(context.workDir, 'kafka_2.13', 'kafka-tools'))
   context.others.add(programs)
   const measured: Measurement[] = []
   for (let round = 1; round <= options.rounds; round++) {

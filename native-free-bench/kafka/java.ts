@@ -8,12 +8,8 @@ import { mavenClassPath } from '../maven.ts'
 
 export const KAFKA_VERSION = '4.4.0'
 
-/** Server, tools, and a logger that says on stderr what goes wrong: without one they are silent. */
-const artifacts = [
-  { groupId: 'org.apache.kafka', artifactId: 'kafka_2.13', version: KAFKA_VERSION },
-  { groupId: 'org.apache.kafka', artifactId: 'kafka-tools', version: KAFKA_VERSION },
-  { groupId: 'org.slf4j', artifactId: 'slf4j-simple', version: '1.7.36' }
-]
+/** Says on stderr what goes wrong: without a logger Kafka's programs are silent. */
+const logPrinter = { groupId: 'org.slf4j', artifactId: 'slf4j-simple', version: '1.7.36' }
 
 /** What Kafka's start scripts give the virtual machine, without the files that they log to. */
 const scriptFlags = [
@@ -42,9 +38,10 @@ export function requireJava(): void {
   }
 }
 
-/** @param directory where Maven's files may lie. */
-export function kafkaClassPath(directory: string): Promise<string> {
-  return mavenClassPath(directory, ...artifacts)
+/** Class path of artifacts of Kafka, with a logger. @param directory where Maven's files may lie. */
+export function kafkaClassPath(directory: string, ...artifactIds: readonly string[]): Promise<string> {
+  const kafka = artifactIds.map(artifactId => ({ groupId: 'org.apache.kafka', artifactId, version: KAFKA_VERSION }))
+  return mavenClassPath(directory, ...kafka, logPrinter)
 }
 
 /** Arguments of `java` for one of Kafka's programs. */

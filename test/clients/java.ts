@@ -6,7 +6,7 @@ import { execFile } from 'node:child_process'
 import { delimiter } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { mavenClassPath } from '../../native-free-bench/maven.ts'
+import { KAFKA_VERSION, kafkaClassPath } from '../../native-free-bench/kafka/java.ts'
 import { checkNames, type KafkaClientUnderTest } from './client.ts'
 import { programChecks } from './program.ts'
 
@@ -15,19 +15,14 @@ const sources = ['JavaClient.java', 'Checking.java'].map(name =>
   fileURLToPath(new URL(`programs/${name}`, import.meta.url))
 )
 
-/** Of the library and of its tools. */
-export const KAFKA_VERSION = '4.4.0'
 /** Starts sooner, and takes less of a small machine. */
 export const javaFlags = ['-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC', '-Xmx512m'] as const
-/** Prints what the library warns of: without it all of that would be lost. */
-const logPrinter = { groupId: 'org.slf4j', artifactId: 'slf4j-simple', version: '1.7.36' }
 
 /** Class path of an artifact of Kafka, with something that prints its log to stderr. @returns null: no JDK or no Maven here. */
-export async function kafkaClassPath(folder: string, artifactId: string): Promise<string | null> {
+export async function findClassPath(folder: string, artifactId: string): Promise<string | null> {
   try {
     await run('javac', ['-version'])
-    const kafka = { groupId: 'org.apache.kafka', artifactId, version: KAFKA_VERSION }
-    return await mavenClassPath(folder, kafka, logPrinter)
+    return await kafkaClassPath(folder, artifactId)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
     throw error
@@ -41,7 +36,7 @@ export function javaClient(): KafkaClientUnderTest {
     name: 'Java',
     isExtra: true,
     async prepare(folder) {
-      const classPath = await kafkaClassPath(folder, 'kafka-clients')
+      const classPath = await findClassPath(folder, 'kafka-clients')
       if (classPath === null) return null
       await run('javac', ['-cp', classPath, '-d', folder, ...sources])
       command.push('-cp', [folder, classPath].join(delimiter), 'JavaClient')

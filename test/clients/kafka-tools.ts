@@ -8,15 +8,15 @@ import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { setTimeout } from 'node:timers/promises'
+import { KAFKA_VERSION } from '../../native-free-bench/kafka/java.ts'
+import { waitFor } from '../support/broker.ts'
 import { HttpApi } from '../support/http-api.ts'
 import { newTopic, type Check, type ClientStage, type KafkaClientUnderTest } from './client.ts'
-import { javaFlags, kafkaClassPath, KAFKA_VERSION } from './java.ts'
+import { findClassPath, javaFlags } from './java.ts'
 
 const PARTITIONS = 4
-/** Looks at a group until it is as it should be; each look starts a JVM. */
-const LOOKS_MAX = 20
-const LOOK_PAUSE_MS = 200
+/** Until a group is as it should be; each look starts a JVM. */
+const LOOKING_MS = 60_000
 const COMMAND_TIMEOUT_MS = 60_000
 const value = 'a text that is worth compressing '.repeat(50).trim()
 
@@ -106,13 +106,8 @@ class Tools {
 
   /** Looks at the group until `isReached` holds of what is shown. */
   async until(group: string, shows: readonly string[], isReached: (shown: string) => boolean): Promise<void> {
-    let shown = ''
-    for (let looks = 0; looks < LOOKS_MAX; looks++) {
-      shown = await this.run('groups', ['--describe', '--group', group, ...shows])
-      if (isReached(shown)) return
-      await setTimeout(LOOK_PAUSE_MS)
-    }
-    assert.fail(`it did not come to it: ${shown}`)
+    const look = async () => isReached(await this.run('groups', ['--describe', '--group', group, ...shows]))
+    await waitFor(`what groups --describe shows of ${group}`, look, LOOKING_MS)
   }
 }
 
@@ -318,7 +313,7 @@ export function kafkaToolsClient(): KafkaClientUnderTest {
     name: 'Kafka tools',
     isExtra: true,
     async prepare(folder) {
-      const classPath = await kafkaClassPath(folder, 'kafka-tools')
+      const classPath = await findClassPath(folder, 'kafka-tools')
       if (classPath === null) return null
       place = { classPath, folder }
       return KAFKA_VERSION
