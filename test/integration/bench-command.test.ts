@@ -253,6 +253,33 @@ describe('millrace bench', () => {
     })
   }
 
+  test('refuses what it cannot do', async () => {
+    for (const [words, says] of [
+      [['--http', '--binary', '127.0.0.1:9001'], /exclude each other/],
+      [['--http', '--gzip'], /exclude each other/],
+      [['--binary', 'nowhere'], /--binary 'nowhere' is not an address/],
+      [['--connections', '0'], /--connections '0'/],
+      [['--bytes', 'much'], /--bytes 'much'/],
+      [['--bytes', '33MiB'], /--bytes '34603008' is not a whole number from 0 to 33554432/],
+      [
+        ['--bytes', '32MiB', '--batch', '2'],
+        /^millrace: --bytes × .* is 1\.0+ GiB under way at once, above 1\S* GiB: lower one$/m
+      ],
+      [['--bytes', '0', '--batch', '100000', '--connections', '1000', '--in-flight', '32'], /under way at once/],
+      [
+        ['--bytes', '1MiB', '--batch', '100', '--connections', '1', '--in-flight', '1'],
+        /a request of 100\S* MiB, and no/
+      ]
+    ] as const) {
+      const { code, stderr } = await run(['bench', ...words])
+      assert.equal(code, 2)
+      assert.match(stderr, says)
+    }
+  })
+})
+
+// Both mostly wait, each for processes of its own.
+describe('millrace bench, whose broker does not answer any more,', { concurrency: 2 }, () => {
   test('prints what it measured of a broker that died, and names the topic that it could not delete', async t => {
     const broker = await spawnBroker(t)
     const bench = launch(t, [
@@ -294,29 +321,5 @@ describe('millrace bench', () => {
       stderr,
       new RegExp(`^millrace: the topic '${topic}' could not be deleted: no answer within 5000 ms$`, 'm')
     )
-  })
-
-  test('refuses what it cannot do', async () => {
-    for (const [words, says] of [
-      [['--http', '--binary', '127.0.0.1:9001'], /exclude each other/],
-      [['--http', '--gzip'], /exclude each other/],
-      [['--binary', 'nowhere'], /--binary 'nowhere' is not an address/],
-      [['--connections', '0'], /--connections '0'/],
-      [['--bytes', 'much'], /--bytes 'much'/],
-      [['--bytes', '33MiB'], /--bytes '34603008' is not a whole number from 0 to 33554432/],
-      [
-        ['--bytes', '32MiB', '--batch', '2'],
-        /^millrace: --bytes × .* is 1\.0+ GiB under way at once, above 1\S* GiB: lower one$/m
-      ],
-      [['--bytes', '0', '--batch', '100000', '--connections', '1000', '--in-flight', '32'], /under way at once/],
-      [
-        ['--bytes', '1MiB', '--batch', '100', '--connections', '1', '--in-flight', '1'],
-        /a request of 100\S* MiB, and no/
-      ]
-    ] as const) {
-      const { code, stderr } = await run(['bench', ...words])
-      assert.equal(code, 2)
-      assert.match(stderr, says)
-    }
   })
 })
