@@ -14,7 +14,7 @@ import { BrokerError } from '../model/errors.ts'
 import { rangesOf } from '../model/handles.ts'
 import { limits } from '../model/limits.ts'
 import type { CompactedFigures } from '../model/metrics.ts'
-import type { Topic } from '../model/topic.ts'
+import { DIRTY_SHARE_MIN, type Topic } from '../model/topic.ts'
 import type { SettlerThread } from '../shards/settler-thread.ts'
 import type { CompactablePartition } from '../wire/shard/settle.ts'
 import { DroppedRecords } from './dropped-records.ts'
@@ -59,8 +59,6 @@ export interface CompactionCounts {
   failures: number
 }
 
-/** Share of a partition's sealed bytes that must be new for a pass that nobody asked for: as in Kafka. */
-const DIRTY_SHARE_MIN = 0.5
 const nothingDone = {
   replacement: null,
   recordsRead: 0,

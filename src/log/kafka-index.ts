@@ -11,8 +11,8 @@
  */
 import { assert } from '../base/assert.ts'
 import { limits } from '../model/limits.ts'
+import { BLOCK_BYTES_MIN } from '../model/topic.ts'
 import { write64, writeU32 } from '../wire/primitives/u64.ts'
-import { BLOCK_BYTES_MIN } from './segment-blocks.ts'
 import type { BlockTable } from './segment-blocks.ts'
 
 const OFFSET_ENTRY_BYTES = 8

@@ -20,13 +20,12 @@
 import { assert } from '../base/assert.ts'
 import { crc32c } from '../base/crc32c.ts'
 import { limits } from '../model/limits.ts'
+import { BLOCK_BYTES_MIN } from '../model/topic.ts'
 import { BATCH_HEADER_BYTES, MAX_TIMESTAMP_AT, RECORD_COUNT_AT } from '../wire/batch/layout.ts'
 import { baseOffsetAt, batchBytesAt, lastOffsetDeltaAt } from '../wire/batch/view.ts'
 import { readI32, readI64, readU32, write64, writeU32 } from '../wire/primitives/u64.ts'
 
 export const BLOCK_ENTRY_BYTES = 32
-/** A block is closed once it has so many bytes: the distance of Kafka's index entries (index.interval.bytes). */
-export const BLOCK_BYTES_MIN = 4096
 /** Greatest timestamp of a block without records: the least there is, so no search for a real time stops there. */
 export const TIMESTAMP_NONE = Number.MIN_SAFE_INTEGER
 

@@ -13,6 +13,11 @@ export type TimestampType = (typeof timestampTypes)[number]
 export const partitioners = ['fnv1a', 'murmur2'] as const
 export type Partitioner = (typeof partitioners)[number]
 
+/** Share of a partition's sealed bytes that must be new for a compaction that nobody asked for: as in Kafka (min.cleanable.dirty.ratio). */
+export const DIRTY_SHARE_MIN = 0.5
+/** A block of a segment is closed once it has so many bytes: the distance of Kafka's index entries (index.interval.bytes). */
+export const BLOCK_BYTES_MIN = 4096
+
 /**
  * Resolved configuration of a topic, in the field names of the HTTP API.
  * null means never. Milliseconds and bytes up to 2^64−1 arrive; above 2^53−1 they are exact as bigint (D25).

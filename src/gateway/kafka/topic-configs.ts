@@ -6,6 +6,8 @@
 import { BrokerError } from '../../model/errors.ts'
 import { batchBytesMax } from '../../model/limits.ts'
 import {
+  BLOCK_BYTES_MIN,
+  DIRTY_SHARE_MIN,
   cleanupPolicies,
   partitioners,
   timestampTypes,
@@ -18,6 +20,7 @@ import type { KafkaSettings } from './settings.ts'
 
 /** Types of settings as the protocol numbers them. */
 export const configTypes = { boolean: 1, string: 2, int: 3, long: 5, double: 6, list: 7 } as const
+const { boolean, string, int, long, double, list } = configTypes
 /** Where a value comes from, likewise. */
 export const configSources = { topic: 1, broker: 4, fallback: 5 } as const
 
@@ -52,6 +55,8 @@ interface FixedRow {
 }
 
 const NEVER = '-1'
+/** What Kafka gives an index unless it is told otherwise. Indexes here have no size of their own to tell. */
+const KAFKA_INDEX_BYTES = '10485760'
 const LONG_MAX = '9223372036854775807'
 const showLimit = (value: number | bigint | null): string => (value === null ? NEVER : String(value))
 
@@ -61,21 +66,21 @@ const PARTITIONER = 'millrace.partitioner'
 
 const rows: Readonly<Record<string, Row>> = {
   'cleanup.policy': {
-    type: configTypes.list,
+    type: list,
     documentation: 'delete drops old segments, compact keeps the last record of each key',
     show: config => config.cleanup_policy,
     patch: (text, name) => ({ cleanup_policy: policyOf(text, name) }),
     fallback: () => 'delete'
   },
   'delete.retention.ms': {
-    type: configTypes.long,
+    type: long,
     documentation: 'how long compaction keeps a tombstone',
     show: config => String(config.tombstone_retention_ms),
     patch: (text, name) => ({ tombstone_retention_ms: numberOf(text, name) }),
     fallback: settings => String(settings.defaultTombstoneRetentionMs)
   },
   'max.message.bytes': {
-    type: configTypes.int,
+    type: int,
     documentation: 'the largest batch; at most --max-record-bytes, and 1 MiB for what is around a record',
     show: (config, settings) => {
       const limit = batchBytesMax(settings.maxRecordBytes)
@@ -86,14 +91,14 @@ const rows: Readonly<Record<string, Row>> = {
     clear: { max_message_bytes: -1 }
   },
   'message.timestamp.type': {
-    type: configTypes.string,
+    type: string,
     documentation: 'CreateTime: records keep the times of their producer, LogAppendTime: they get that of their append',
     show: config => config.message_timestamp_type,
     patch: (text, name) => ({ message_timestamp_type: wordOf(text, name, timestampTypes) }),
     fallback: () => 'CreateTime'
   },
   [PARTITIONER]: {
-    type: configTypes.string,
+    type: string,
     documentation:
       'how HTTP and ES01 put keys into partitions: fnv1a, or murmur2 as Kafka; it changes while the topic is empty',
     show: config => config.partitioner,
@@ -101,28 +106,28 @@ const rows: Readonly<Record<string, Row>> = {
     fallback: () => KAFKA_PARTITIONER
   },
   'retention.bytes': {
-    type: configTypes.long,
+    type: long,
     documentation: 'bytes of a partition beyond which its oldest segments are dropped; −1: never',
     show: config => showLimit(config.retention_bytes),
     patch: (text, name) => ({ retention_bytes: numberOf(text, name) }),
     fallback: () => NEVER
   },
   'retention.ms': {
-    type: configTypes.long,
+    type: long,
     documentation: 'age at which segments are dropped; −1: never',
     show: config => showLimit(config.retention_ms),
     patch: (text, name) => ({ retention_ms: numberOf(text, name) }),
     fallback: () => NEVER
   },
   'segment.bytes': {
-    type: configTypes.int,
+    type: int,
     documentation: 'size at which a segment ends',
     show: config => String(config.segment_bytes),
     patch: (text, name) => ({ segment_bytes: Number(numberOf(text, name)) }),
     fallback: settings => String(settings.segmentBytes)
   },
   'segment.ms': {
-    type: configTypes.long,
+    type: long,
     documentation: 'age at which a segment ends; looked at every --retention-check-interval',
     show: (config, settings) => String(config.segment_ms ?? settings.segmentMs),
     patch: (text, name) => ({ segment_ms: positiveOf(text, name) }),
@@ -130,8 +135,6 @@ const rows: Readonly<Record<string, Row>> = {
     clear: { segment_ms: -1 }
   }
 }
-
-const { boolean, string, int, long, double, list } = configTypes
 
 function fixed(type: number, value: string | ((settings: KafkaSettings) => string), documentation: string): FixedRow {
   return { type, documentation, value: typeof value === 'string' ? () => value : value }
@@ -162,7 +165,7 @@ const fixedRows: Readonly<Record<string, FixedRow>> = {
     'no record waits for a clock to be synced, unless --flush-every-records is above 1: then --flush-interval'
   ),
   'follower.replication.throttled.replicas': fixed(list, '', noReplicas),
-  'index.interval.bytes': fixed(int, '4096', 'bytes between two entries of an index'),
+  'index.interval.bytes': fixed(int, String(BLOCK_BYTES_MIN), 'bytes between two entries of an index'),
   'leader.replication.throttled.replicas': fixed(list, '', noReplicas),
   'local.retention.bytes': fixed(long, '-2', 'as retention.bytes says'),
   'local.retention.ms': fixed(long, '-2', 'as retention.ms says'),
@@ -178,7 +181,11 @@ const fixedRows: Readonly<Record<string, FixedRow>> = {
     LONG_MAX,
     'no time of a producer is refused, and retention does not go by it. LogAppendTime sets it aside'
   ),
-  'min.cleanable.dirty.ratio': fixed(double, '0.5', 'share of a partition that compaction has not seen when it begins'),
+  'min.cleanable.dirty.ratio': fixed(
+    double,
+    String(DIRTY_SHARE_MIN),
+    'share of a partition that compaction has not seen when it begins'
+  ),
   'min.compaction.lag.ms': fixed(
     long,
     '0',
@@ -189,7 +196,7 @@ const fixedRows: Readonly<Record<string, FixedRow>> = {
   'remote.copy.disable': fixed(boolean, 'false', noRemoteTier),
   'remote.log.delete.on.disable': fixed(boolean, 'false', noRemoteTier),
   'remote.storage.enable': fixed(boolean, 'false', noRemoteTier),
-  'segment.index.bytes': fixed(int, '10485760', 'the index of the largest segment has less'),
+  'segment.index.bytes': fixed(int, KAFKA_INDEX_BYTES, 'the index of the largest segment has less'),
   'segment.jitter.ms': fixed(long, '0', 'segments end at their age: segment.ms'),
   'unclean.leader.election.enable': fixed(boolean, 'false', 'there is one copy, so nobody else can lead')
 }
