@@ -21,7 +21,7 @@ import type { IdempotentProduce } from './idempotent-produce.ts'
 import type { KeyedBatches } from './keyed-batches.ts'
 import { batchLimit } from './message-limits.ts'
 import type { ProduceCost } from './metering.ts'
-import { noSuchPartition } from './partition-range.ts'
+import { hasPartition, noSuchPartition } from './partition-range.ts'
 import type { ProduceGates } from './produce-gate.ts'
 import type { Traffic } from './traffic.ts'
 import type { ValidatedProduce } from './validated-produce.ts'
@@ -98,7 +98,7 @@ export class Batches implements BatchUseCases {
 
   #refusalOf(who: Principal, topic: Topic, { partition, bytes, start, end }: BatchSubmission): BrokerError | null {
     const { validation, space, maxRecordBytes } = this.#parts
-    if (partition < 0 || partition >= topic.partitionCount) return noSuchPartition(topic, partition)
+    if (!hasPartition(topic, partition)) return noSuchPartition(topic, partition)
     if (validation.concerns(topic, who)) return new BrokerError('BATCH_NOT_VALIDATED', { topic: topic.name })
     if (space.isLow) return new BrokerError('DISK_FULL', {}, { written: 'no' })
     const { limit, setting } = batchLimit(topic, maxRecordBytes)

@@ -39,7 +39,7 @@ import { sizeRefusal } from './message-limits.ts'
 import type { KeyedBatches } from './keyed-batches.ts'
 import { MeteredProduce, MeteredRead, payloadBytesOf } from './metering.ts'
 import { checkSequences, type IdempotentProduce } from './idempotent-produce.ts'
-import { noSuchPartition } from './partition-range.ts'
+import { hasPartition, noSuchPartition } from './partition-range.ts'
 import type { ProducerCommands } from './producer-commands.ts'
 import { Router } from './router.ts'
 import type { Tiering } from './tiering.ts'
@@ -296,7 +296,7 @@ export class LocalBroker implements Broker {
     const topic = this.#options.catalog.topicNamed(read.topic)
     if (topic === undefined || (read.topicId ?? topic.id) !== topic.id)
       return new BrokerError('TOPIC_NOT_FOUND', { topic: read.topic })
-    return read.partition < topic.partitionCount ? topic : noSuchPartition(topic, read.partition)
+    return hasPartition(topic, read.partition) ? topic : noSuchPartition(topic, read.partition)
   }
 
   submitSharedRead(readers: readonly Principal[], read: ReadRequest, caller: ReadCaller): SubmitOutcome {

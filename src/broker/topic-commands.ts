@@ -17,7 +17,7 @@ import type { AddPartitionsRequest, CreatedTopic, CreateTopicRequest } from '../
 import type { PartitionOffsets, Topic, TopicConfig, TopicConfigPatch, TopicDescription } from '../model/topic.ts'
 import type { Store } from '../store/store.ts'
 import type { Engine } from './engine.ts'
-import { noSuchPartition } from './partition-range.ts'
+import { hasPartition, noSuchPartition } from './partition-range.ts'
 import type { ProduceGates } from './produce-gate.ts'
 
 export interface TopicParts {
@@ -183,9 +183,7 @@ function notEmpty({ name, config: { partitioner } }: Topic, reason: string): Bro
 
 /** @param partition null: all of them. @throws BrokerError PARTITION_RANGE */
 export function checkPartition(topic: Topic, partition: number | null): void {
-  // Kafka's clients can name one below 0.
-  if (partition !== null && (partition < 0 || partition >= topic.partitionCount))
-    throw noSuchPartition(topic, partition)
+  if (partition !== null && !hasPartition(topic, partition)) throw noSuchPartition(topic, partition)
 }
 
 /**
