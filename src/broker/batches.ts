@@ -19,7 +19,7 @@ import { BatchView } from '../wire/batch/view.ts'
 import type { Engine } from './engine.ts'
 import type { IdempotentProduce } from './idempotent-produce.ts'
 import type { KeyedBatches } from './keyed-batches.ts'
-import { batchLimit } from './message-limits.ts'
+import { batchSizeRefusal } from './message-limits.ts'
 import type { ProduceCost } from './metering.ts'
 import { hasPartition, noSuchPartition } from './partition-range.ts'
 import type { ProduceGates } from './produce-gate.ts'
@@ -101,13 +101,8 @@ export class Batches implements BatchUseCases {
     if (!hasPartition(topic, partition)) return noSuchPartition(topic, partition)
     if (validation.concerns(topic, who)) return new BrokerError('BATCH_NOT_VALIDATED', { topic: topic.name })
     if (space.isLow) return new BrokerError('DISK_FULL', {}, { written: 'no' })
-    const { limit, setting } = batchLimit(topic, maxRecordBytes)
-    if (end - start > limit)
-      return new BrokerError('BATCH_TOO_LARGE', {
-        size: end - start,
-        limit,
-        setting
-      })
+    const tooLarge = batchSizeRefusal(topic, end - start, maxRecordBytes)
+    if (tooLarge !== null) return tooLarge
     const fault = clientBatchFault(this.#view, bytes, start, end)
     return fault === null ? null : new BrokerError(fault.code, fault.details)
   }
