@@ -10,7 +10,7 @@
  *
  * Invariants: the batches of a partition leave in the order in which they came; a copy is counted from when it is made
  * until the engine has it. What was written before the topic was compacted stays as it is. It must never inflate on
- * this thread more than limits.gzipInflatedAtOnceBytesMax.
+ * this thread more than limits.inflatedAtOnceBytesMax.
  */
 import type { BatchJobs } from '../background/jobs.ts'
 import type { BackgroundPool } from '../background/pool.ts'
@@ -81,9 +81,9 @@ export class KeyedBatches {
 
   /** @returns null: that takes too long here, or its limit here was too low. */
   #verdictAtOnce({ bytes, start, end }: EngineBatch): KeyVerdict | null {
-    const { gzipAtOnceBytesMax, gzipInflatedAtOnceBytesMax: inflatedMax } = limits
+    const { inflateAtOnceBytesMax, inflatedAtOnceBytesMax: inflatedMax } = limits
     const isCompressed = codecOf(bytes, start) !== 0
-    if (end - start > (isCompressed ? gzipAtOnceBytesMax : inflatedMax)) return null
+    if (end - start > (isCompressed ? inflateAtOnceBytesMax : inflatedMax)) return null
     const verdict = keyVerdictOn(bytes, start, end, inflatedMax)
     return isCompressed && verdict.kind === 'undecodable' ? null : verdict
   }

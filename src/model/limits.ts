@@ -200,10 +200,13 @@ export const limits = {
   /** An ES01 frame may always have this many bytes, and this much more than the largest record (spec 12). */
   frameBytesMin: 16 * 1024 * 1024,
   frameSurplusBytes: 1024 * 1024,
-  /** A gzip payload of so many bytes at most is inflated or made on the main thread: a quarter of a millisecond at most, and the hand-over costs half of that (measured). */
-  gzipAtOnceBytesMax: 16 * 1024,
+  /**
+   * A gzip payload, or a batch of Kafka's clients in any codec, of so many bytes at most is inflated on the main thread, and a
+   * gzip payload made there: with gzip a quarter of a millisecond at most, and the hand-over costs half of that (measured).
+   */
+  inflateAtOnceBytesMax: 16 * 1024,
   /** And inflated to so many at most. */
-  gzipInflatedAtOnceBytesMax: 64 * 1024,
+  inflatedAtOnceBytesMax: 64 * 1024,
   /** Large gzip frames that are being inflated, or wait inflated: one part in this many of requestMemoryBytes, beside it; or one frame. */
   inflatingShare: 4,
   /** Of that one client address may hold one part in this many, or one frame. */

@@ -29,7 +29,7 @@ const { code: invalid } = kafkaErrors.INVALID_RECORD
 const keyed = (value: string | Buffer = 'v'): ClientRecord => ({ key: 'k', value })
 const keyless: ClientRecord = { key: null, value: 'v' }
 /** So much is looked into by another thread. */
-const large = Buffer.alloc(2 * limits.gzipInflatedAtOnceBytesMax, 'x')
+const large = Buffer.alloc(2 * limits.inflatedAtOnceBytesMax, 'x')
 
 for (const policy of ['compact', 'compact,delete']) {
   test(`a record without a key is refused by its index, and nothing of its batch is written: ${policy}`, async t => {

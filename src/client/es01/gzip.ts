@@ -16,7 +16,7 @@ const deflating = { level: constants.Z_BEST_SPEED }
 /** @returns the frame with its payload deflated: a new one; the frame given must not change until then. */
 export function deflateFrame(frame: Buffer): Buffer | Promise<Buffer> {
   const payload = frame.subarray(FRAME_HEADER_BYTES)
-  if (payload.length <= limits.gzipAtOnceBytesMax) return withPayload(frame, gzipSync(payload, deflating))
+  if (payload.length <= limits.inflateAtOnceBytesMax) return withPayload(frame, gzipSync(payload, deflating))
   return new Promise((resolve, reject) => {
     gzip(payload, deflating, (error, deflated) => {
       if (error === null) resolve(withPayload(frame, deflated))
@@ -48,11 +48,11 @@ export function inflatePayload(payload: Buffer, bytesMax: number): Buffer | Prom
 
 /** @returns null: it is much, or turned out to be, because what a stream says of itself is a claim. */
 function inflateAtOnce(payload: Buffer): Buffer | null {
-  const { gzipAtOnceBytesMax, gzipInflatedAtOnceBytesMax } = limits
-  if (payload.length > gzipAtOnceBytesMax || payload.length < ISIZE_BYTES) return null
-  if (payload.readUInt32LE(payload.length - ISIZE_BYTES) > gzipInflatedAtOnceBytesMax) return null
+  const { inflateAtOnceBytesMax, inflatedAtOnceBytesMax } = limits
+  if (payload.length > inflateAtOnceBytesMax || payload.length < ISIZE_BYTES) return null
+  if (payload.readUInt32LE(payload.length - ISIZE_BYTES) > inflatedAtOnceBytesMax) return null
   try {
-    return gunzipSync(payload, { maxOutputLength: gzipInflatedAtOnceBytesMax })
+    return gunzipSync(payload, { maxOutputLength: inflatedAtOnceBytesMax })
   } catch (error) {
     if (error instanceof RangeError && 'code' in error && error.code === 'ERR_BUFFER_TOO_LARGE') return null
     throw error

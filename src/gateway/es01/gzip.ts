@@ -86,7 +86,7 @@ export function deflateNow(payload: Buffer): Buffer {
  * called. An error is one of this machine, such as no memory: any bytes can be compressed.
  */
 export function deflate(payload: Buffer, done: (compressed: Buffer | BrokerError) => void): void {
-  if (payload.length <= limits.gzipAtOnceBytesMax) {
+  if (payload.length <= limits.inflateAtOnceBytesMax) {
     // Not around `done`: what fails there is not of this stream.
     let compressed: Buffer | BrokerError
     try {

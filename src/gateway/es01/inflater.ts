@@ -161,7 +161,7 @@ export class Inflater {
   /** @returns the payload, why there will be none, or the bound of what is to be inflated elsewhere. */
   #look(who: Principal, bytes: Buffer, start: number, end: number): Buffer | BrokerError | number {
     const claim = claimedBytes(bytes, start, end)
-    const isSmall = end - start <= limits.gzipAtOnceBytesMax && claim <= limits.gzipInflatedAtOnceBytesMax
+    const isSmall = end - start <= limits.inflateAtOnceBytesMax && claim <= limits.inflatedAtOnceBytesMax
     // The whole of such a frame is no more than the prefix that would be looked at.
     const isPrefix = isSmall && end - start <= limits.gzipPrefixBytes
     if (!who.isAdmin && !isPrefix) {
@@ -169,9 +169,9 @@ export class Inflater {
       if (refusal !== null) return refusal
     }
     // One that says it holds less is given as much as would be inflated at once.
-    if (!isSmall) return Math.min(Math.max(claim, limits.gzipInflatedAtOnceBytesMax), this.#outputBytesMax)
-    const inflated = inflateNow(bytes, start, end, Math.min(limits.gzipInflatedAtOnceBytesMax, this.#outputBytesMax))
-    this.#count(end - start, inflated, limits.gzipInflatedAtOnceBytesMax)
+    if (!isSmall) return Math.min(Math.max(claim, limits.inflatedAtOnceBytesMax), this.#outputBytesMax)
+    const inflated = inflateNow(bytes, start, end, Math.min(limits.inflatedAtOnceBytesMax, this.#outputBytesMax))
+    this.#count(end - start, inflated, limits.inflatedAtOnceBytesMax)
     if (inflated !== 'tooLarge') return inflated
     if (!who.isAdmin && isPrefix) return this.#refusalOf(who, bytes, start, end) ?? this.#outputBytesMax
     return this.#outputBytesMax

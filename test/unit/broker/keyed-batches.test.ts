@@ -13,7 +13,7 @@ import { BrokerStage, maxRecordBytes, turn } from './broker-stage.ts'
 const keyed = clientBatch({ records: [{ key: 'k', value: 'v' }] })
 const keyless = clientBatch({ records: [{ key: 'k', value: 'v' }, { value: 'v' }] })
 /** More than is looked into at once. */
-const many: readonly ClientRecord[] = [{ key: 'k', value: Buffer.alloc(limits.gzipInflatedAtOnceBytesMax) }]
+const many: readonly ClientRecord[] = [{ key: 'k', value: Buffer.alloc(limits.inflatedAtOnceBytesMax) }]
 const large = clientBatch({ records: many })
 
 class Stage extends BrokerStage {
