@@ -11,6 +11,7 @@ import { readFormats } from '../../../model/requests.ts'
 import { STORED_BATCHES_AT, storedBatchesHead } from '../../../wire/batch/stored-batches.ts'
 import { ZstdFence } from '../../../wire/batch/zstd-fence.ts'
 import { kafkaErrors } from '../../../wire/kafka/errors.ts'
+import { TWO_32 } from '../../../wire/primitives/u64.ts'
 import type { BufferPool } from '../../shared/buffer-pool.ts'
 import { Pieces } from '../../shared/outbox.ts'
 
@@ -49,7 +50,6 @@ export interface PartitionPlace {
 
 const NO_BYTES: Buffer = Buffer.alloc(0)
 const NO_ERROR = kafkaErrors.NONE.code
-const TWO_32 = 2 ** 32
 /** No record is there: a read from it brings the ends of the partition alone. */
 const BEYOND_ALL = Number.MAX_SAFE_INTEGER
 /** Of a read in batches the bytes count. */
