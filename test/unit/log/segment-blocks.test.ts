@@ -2,12 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { BugError } from '../../../src/base/assert.ts'
 import { crc32c } from '../../../src/base/crc32c.ts'
-import {
-  BLOCK_ENTRY_BYTES,
-  BlockBuilder,
-  BlockTable,
-  TIMESTAMP_NONE
-} from '../../../src/log/segment-blocks.ts'
+import { BLOCK_ENTRY_BYTES, BlockBuilder, BlockTable, TIMESTAMP_NONE } from '../../../src/log/segment-blocks.ts'
 import { BLOCK_BYTES_MIN } from '../../../src/model/topic.ts'
 import { chosenSeed, diceOf, replayLine, type Dice } from '../../support/log-random.ts'
 import {
