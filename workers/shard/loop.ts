@@ -4,7 +4,7 @@
  *   read the bell → control lane → one group (gather, write, sync, acks) → reads within a budget → publish replies
  *   → nothing left? wait on the bell value read first, until the nearest deadline
  */
-import { rangesOf } from '../../src/model/handles.ts'
+import { rangesOf, type PartitionHandles } from '../../src/model/handles.ts'
 import { assert } from '../../src/base/assert.ts'
 import type { IdleMemory } from '../../src/base/idle-memory.ts'
 import { DiskError } from '../../src/disk/disk.ts'
@@ -182,9 +182,7 @@ export class ShardLoop {
         log.table.configure(message.topic)
         break
       case 'drop':
-        log.table.drop(message.topic.firstHandle)
-        for (const range of rangesOf(message.topic)) this.#parts.watches.drop(range)
-        settling.noteDropped()
+        this.#drop(message.topic)
         break
       case 'slots-filled':
         for (const file of message.files) {
@@ -225,6 +223,17 @@ export class ShardLoop {
     }
     replies.acknowledge(message.id)
     return true
+  }
+
+  /** A topic is gone: nobody waits for anything of it, and its files go with the next job. */
+  #drop(topic: PartitionHandles): void {
+    const { log, watches, reads, settling } = this.#parts
+    log.table.drop(topic.firstHandle)
+    for (const range of rangesOf(topic)) {
+      watches.drop(range)
+      reads.drop(range)
+    }
+    settling.noteDropped()
   }
 
   /** What is still in the ring was accepted: it is written and answered first. */

@@ -7,6 +7,7 @@ import { assert } from '../../src/base/assert.ts'
 import { DiskError } from '../../src/disk/disk.ts'
 import { ColdSegmentAbsent } from '../../src/log/cold-segment.ts'
 import type { ShardLog } from '../../src/log/shard-log.ts'
+import { endOf, type HandleRange } from '../../src/model/handles.ts'
 import { limits } from '../../src/model/limits.ts'
 import { readFormats, type ReadFormat } from '../../src/model/requests.ts'
 import type { RingConsumer } from '../../src/ring/spsc-ring.ts'
@@ -70,6 +71,11 @@ export class ReadQueue {
     this.#coldWaits = shared.coldWaits
     this.#watches = shared.watches
     this.#offsets = new OffsetQueue(log, replies, shared)
+  }
+
+  /** Partitions of a topic that is gone: what was told of them is of no use. */
+  drop(range: HandleRange): void {
+    for (let handle = range.firstHandle; handle < endOf(range); handle++) this.#toldUndecodable.delete(handle)
   }
 
   /** One turn. @returns whether reads are still waiting. @param onRoom main had asked for room in the ring. */
