@@ -1,4 +1,7 @@
-/** Topics that a request names more than once: none of them is changed, since nobody can say which of the two is meant. Pure, any thread. */
+/**
+ * Topics that a request names more than once: none of them is changed, since nobody can say which of the two is meant. A
+ * question about some is one question. Pure, any thread.
+ */
 import { kafkaErrors } from '../../wire/kafka/errors.ts'
 import type { Told } from './refusals.ts'
 
@@ -14,4 +17,17 @@ export function repeatedNames(topics: readonly { readonly name: string }[]): Rea
   const repeated = new Set<string>()
   for (const { name } of topics) (seen.has(name) ? repeated : seen).add(name)
   return repeated
+}
+
+/** @returns each topic once, with the partitions of all its entries: what is looked up for a topic is looked up once. */
+export function mergedTopics<Partition>(
+  entries: readonly (readonly [name: string, partitions: readonly Partition[]])[]
+): ReadonlyMap<string, readonly Partition[]> {
+  const merged = new Map<string, Partition[]>()
+  for (const [name, partitions] of entries) {
+    const known = merged.get(name)
+    if (known === undefined) merged.set(name, [...partitions])
+    else for (const partition of partitions) known.push(partition)
+  }
+  return merged
 }

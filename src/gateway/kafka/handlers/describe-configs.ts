@@ -1,4 +1,7 @@
-/** DescribeConfigs: of topics, and of this broker, whose settings are read-only here. Main thread. */
+/**
+ * DescribeConfigs: of topics, and of this broker, whose settings are read-only here. A resource is described once, as it is
+ * first asked for: its settings are a thousand times larger than what asks for them. Main thread.
+ */
 import { authorise } from '../../../model/access.ts'
 import { describeConfigs } from '../../../wire/kafka/apis/describe-configs.ts'
 import { kafkaErrors } from '../../../wire/kafka/errors.ts'
@@ -15,7 +18,12 @@ type Resource = ReadOf<typeof describeConfigs.request.fields>['resources'][numbe
 type Told = WriteOf<typeof describeConfigs.response.fields>['results'][number]
 
 export const describeConfigsHandler: KafkaHandler = handlerOf(describeConfigs, call => {
-  call.answer({ results: call.body.resources.map(resource => describeOne(call, resource)) })
+  const results = new Map<string, Told>()
+  for (const resource of call.body.resources) {
+    const place = `${resource.resourceType} ${resource.resourceName}`
+    if (!results.has(place)) results.set(place, describeOne(call, resource))
+  }
+  call.answer({ results: [...results.values()] })
 })
 
 function describeOne(call: Call, resource: Resource): Told {

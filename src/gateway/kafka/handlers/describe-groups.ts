@@ -1,6 +1,7 @@
 /**
  * DescribeGroups. A group that is not there is Dead, which is no error. One whose members speak HTTP says so as its type, and
- * shows none of them: they have no protocol that Kafka's tools could read. Main thread.
+ * shows none of them: they have no protocol that Kafka's tools could read. A group is described once, however often it is
+ * named: its members may have megabytes to tell. Main thread.
  */
 import { describeGroups } from '../../../wire/kafka/apis/describe-groups.ts'
 import { kafkaErrors } from '../../../wire/kafka/errors.ts'
@@ -12,7 +13,7 @@ type Call = KafkaCall<typeof describeGroups.request.fields, typeof describeGroup
 type ToldGroup = WriteOf<typeof describeGroups.response.fields>['groups'][number]
 
 export const describeGroupsHandler: KafkaHandler = handlerOf(describeGroups, call => {
-  call.answer({ groups: call.body.groups.map(group => describe(call, group)) })
+  call.answer({ groups: [...new Set(call.body.groups)].map(group => describe(call, group)) })
 })
 
 function describe({ services, who }: Call, groupId: string): ToldGroup {

@@ -1,4 +1,7 @@
-/** FindCoordinator: of every group, this broker, at the address that the client came by. Main thread. */
+/**
+ * FindCoordinator: of every group, this broker, at the address that the client came by; told once of a group
+ * that is named more than once. Main thread.
+ */
 import { findCoordinator } from '../../../wire/kafka/apis/find-coordinator.ts'
 import { kafkaErrors } from '../../../wire/kafka/errors.ts'
 import { handlerOf, type KafkaHandler } from '../handler.ts'
@@ -15,7 +18,7 @@ export const findCoordinatorHandler: KafkaHandler = handlerOf(findCoordinator, c
   const found = body.keyType === GROUP ? { nodeId: NODE_ID, ...client.advertised } : { nodeId: -1, host: '', port: -1 }
   const told = { ...found, ...refusalOf(body.keyType) }
   if (version < MANY_SINCE) return call.answer({ ...told, coordinators: [] })
-  call.answer({ coordinators: body.coordinatorKeys.map(key => ({ key, ...told })) })
+  call.answer({ coordinators: [...new Set(body.coordinatorKeys)].map(key => ({ key, ...told })) })
 })
 
 function refusalOf(keyType: number): { readonly errorCode: number; readonly errorMessage: string | null } {

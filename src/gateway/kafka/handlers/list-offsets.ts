@@ -2,6 +2,8 @@
  * ListOffsets: where partitions begin and end, and the first record from a time on. Main thread.
  *
  *   −1 latest: the high watermark · −2 earliest · −3 the record with the largest time · −4 earliest on this disk: as −2
+ *
+ * As in Kafka, a partition that is asked for more than once is INVALID_REQUEST.
  */
 import type { PartitionOffsets } from '../../../model/topic.ts'
 import { listOffsets } from '../../../wire/kafka/apis/list-offsets.ts'
@@ -11,10 +13,10 @@ import { handlerOf, type KafkaCall, type KafkaHandler } from '../handler.ts'
 import { epochFault } from '../leader-epoch.ts'
 import { LEADER_EPOCH } from '../node.ts'
 import { toldOf } from '../refusals.ts'
+import { mergedTopics } from '../repeated-topics.ts'
 
 type Call = KafkaCall<typeof listOffsets.request.fields, typeof listOffsets.response.fields>
-type WantedTopic = ReadOf<typeof listOffsets.request.fields>['topics'][number]
-type WantedPartition = WantedTopic['partitions'][number]
+type WantedPartition = ReadOf<typeof listOffsets.request.fields>['topics'][number]['partitions'][number]
 type ToldPartition = WriteOf<typeof listOffsets.response.fields>['topics'][number]['partitions'][number]
 
 const LATEST = -1
@@ -25,27 +27,42 @@ const EARLIEST_LOCAL = -4
 const EPOCHS_SINCE = 4
 
 export const listOffsetsHandler: KafkaHandler = handlerOf(listOffsets, async call => {
+  const wanted = mergedTopics(call.body.topics.map(({ name, partitions }) => [name, partitions]))
   const topics = await Promise.all(
-    call.body.topics.map(async topic => ({ name: topic.name, partitions: await partitionsOf(call, topic) }))
+    [...wanted].map(async ([name, partitions]) => ({ name, partitions: await partitionsOf(call, name, partitions) }))
   )
   call.answer({ topics })
 })
 
-/** All partitions of a topic of which the same is wanted are one question. */
-async function partitionsOf(call: Call, { name, partitions }: WantedTopic): Promise<ToldPartition[]> {
-  const byTime = new Map<number, WantedPartition[]>()
+/**
+ * All partitions of a topic of which the same is wanted are one question. Such questions are put one after the other, since
+ * each may bring an answer about all partitions.
+ */
+async function partitionsOf(
+  call: Call,
+  name: string,
+  partitions: readonly WantedPartition[]
+): Promise<ToldPartition[]> {
+  const told = new Map<number, ToldPartition>()
+  const once = new Map<number, WantedPartition>()
   for (const wanted of partitions) {
+    const { partitionIndex } = wanted
+    if (once.has(partitionIndex)) {
+      told.set(partitionIndex, { partitionIndex, errorCode: kafkaErrors.INVALID_REQUEST.code })
+    }
+    once.set(partitionIndex, wanted)
+  }
+  const byTime = new Map<number, WantedPartition[]>()
+  for (const wanted of once.values()) {
+    if (told.has(wanted.partitionIndex)) continue
     const same = byTime.get(wanted.timestamp)
     if (same === undefined) byTime.set(wanted.timestamp, [wanted])
     else same.push(wanted)
   }
-  const told = new Map<WantedPartition, ToldPartition>()
-  const ask = async (time: number, wanted: readonly WantedPartition[]): Promise<void> => {
-    const answers = await answersTo(call, name, time, wanted)
-    wanted.forEach((partition, i) => told.set(partition, answers[i] as ToldPartition))
+  for (const [time, wanted] of byTime) {
+    for (const answer of await answersTo(call, name, time, wanted)) told.set(answer.partitionIndex, answer)
   }
-  await Promise.all([...byTime].map(([time, wanted]) => ask(time, wanted)))
-  return partitions.map(wanted => told.get(wanted) as ToldPartition)
+  return [...told.values()]
 }
 
 async function answersTo(

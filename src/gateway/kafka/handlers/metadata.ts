@@ -6,11 +6,13 @@
  *   | by name, and it may not              | TOPIC_AUTHORIZATION_FAILED, whether it exists or not |
  *   | by name, and there is none           | UNKNOWN_TOPIC_OR_PARTITION, or it is made (setting)  |
  *   | by an id of none that may be read    | UNKNOWN_TOPIC_ID                                     |
+ *
+ * A topic of a few bytes may have a thousand partitions to tell, so it is told once, however often it is asked for.
  */
 import { BrokerError } from '../../../model/errors.ts'
 import { metadata } from '../../../wire/kafka/apis/metadata.ts'
 import { kafkaErrors } from '../../../wire/kafka/errors.ts'
-import { ZERO_UUID, type ReadOf, type WriteOf } from '../../../wire/kafka/schema.ts'
+import { ZERO_UUID, type WriteOf } from '../../../wire/kafka/schema.ts'
 import { handlerOf, type KafkaCall, type KafkaHandler } from '../handler.ts'
 import { LEADER_EPOCH, NODE_ID } from '../node.ts'
 import { toldOf } from '../refusals.ts'
@@ -20,7 +22,6 @@ import { nameOfId } from '../topic-names.ts'
 type Request = typeof metadata.request.fields
 type Response = typeof metadata.response.fields
 type Call = KafkaCall<Request, Response>
-type WantedTopic = NonNullable<ReadOf<Request>['topics']>[number]
 type ToldTopic = WriteOf<Response>['topics'][number]
 
 /** Partitions of a topic that is made because somebody asked for it. */
@@ -45,22 +46,25 @@ async function wantedTopics(call: Call): Promise<ToldTopic[]> {
   if (topics === null || (version === 0 && topics.length === 0)) {
     return services.broker.listTopics(who).map(name => describe(call, name))
   }
-  const told: ToldTopic[] = []
-  for (const topic of topics) told.push(await wantedTopic(call, topic))
+  const names = new Set<string>()
+  const unknownIds = new Set<string>()
+  for (const { name, topicId } of topics) {
+    const isById = name === null || (name === '' && topicId !== ZERO_UUID)
+    const known = isById ? nameOfId(services, who, topicId) : name
+    if (known === null) unknownIds.add(topicId)
+    else names.add(known)
+  }
+  const told = [...unknownIds].map(topicId => unknownTopic(topicId, version))
+  for (const name of names) told.push(await topicNamed(call, name))
   return told
 }
 
-async function wantedTopic(call: Call, { name, topicId }: WantedTopic): Promise<ToldTopic> {
-  if (name === null || (name === '' && topicId !== ZERO_UUID)) {
-    const known = nameOfId(call.services, call.who, topicId)
-    if (known !== null) return describe(call, known)
-    return {
-      errorCode: kafkaErrors.UNKNOWN_TOPIC_ID.code,
-      name: call.version >= 12 ? null : '',
-      topicId,
-      partitions: []
-    }
-  }
+function unknownTopic(topicId: string, version: number): ToldTopic {
+  const errorCode = kafkaErrors.UNKNOWN_TOPIC_ID.code
+  return { errorCode, name: version >= 12 ? null : '', topicId, partitions: [] }
+}
+
+async function topicNamed(call: Call, name: string): Promise<ToldTopic> {
   const topic = describe(call, name)
   const isMissing = topic.errorCode === kafkaErrors.UNKNOWN_TOPIC_OR_PARTITION.code
   const { settings } = call.services

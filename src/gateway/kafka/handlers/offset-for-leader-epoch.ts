@@ -6,20 +6,25 @@ import { handlerOf, type KafkaCall, type KafkaHandler } from '../handler.ts'
 import { epochFault } from '../leader-epoch.ts'
 import { LEADER_EPOCH } from '../node.ts'
 import { toldOf } from '../refusals.ts'
+import { mergedTopics } from '../repeated-topics.ts'
 
 type Call = KafkaCall<typeof offsetForLeaderEpoch.request.fields, typeof offsetForLeaderEpoch.response.fields>
-type WantedTopic = ReadOf<typeof offsetForLeaderEpoch.request.fields>['topics'][number]
+type Wanted = ReadOf<typeof offsetForLeaderEpoch.request.fields>['topics'][number]['partitions'][number]
 type Told = WriteOf<typeof offsetForLeaderEpoch.response.fields>['topics'][number]['partitions'][number]
 
 export const offsetForLeaderEpochHandler: KafkaHandler = handlerOf(offsetForLeaderEpoch, async call => {
+  const wanted = mergedTopics(call.body.topics.map(({ topic, partitions }) => [topic, partitions]))
   const topics = await Promise.all(
-    call.body.topics.map(async topic => ({ topic: topic.topic, partitions: await partitionsOf(call, topic) }))
+    [...wanted].map(async ([topic, partitions]) => ({ topic, partitions: await partitionsOf(call, topic, partitions) }))
   )
   call.answer({ topics })
 })
 
-async function partitionsOf({ who, services: { broker } }: Call, wanted: WantedTopic): Promise<Told[]> {
-  const { topic, partitions } = wanted
+async function partitionsOf(
+  { who, services: { broker } }: Call,
+  topic: string,
+  partitions: readonly Wanted[]
+): Promise<Told[]> {
   try {
     const offsets = await broker.offsetsAt(who, topic, null, null)
     const ends = new Map(offsets.map(({ partition, latest }) => [partition, latest]))
