@@ -23,6 +23,7 @@ import type {
   StartReport,
   RecordSource,
   SubmitOutcome,
+  Trial,
   Watch,
   WatchCaller,
   WatchRequest
@@ -159,9 +160,14 @@ export class LocalBroker implements Broker {
     return this.#topics.topic(name).config
   }
 
-  async changeTopicConfig(who: Principal, name: string, patch: TopicConfigPatch): Promise<TopicConfig> {
+  async changeTopicConfig(
+    who: Principal,
+    name: string,
+    patch: TopicConfigPatch,
+    trial: Trial = {}
+  ): Promise<TopicConfig> {
     authorise(who, 'change topic config', name)
-    return this.#topics.configure(name, patch)
+    return this.#topics.configure(name, patch, trial)
   }
 
   async addPartitions(who: Principal, request: AddPartitionsRequest): Promise<{ name: string; partitions: number }> {

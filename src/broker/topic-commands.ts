@@ -13,7 +13,7 @@ import {
 } from '../control/topic-decisions.ts'
 import type { CatalogChange } from '../control/store-image.ts'
 import { BrokerError } from '../model/errors.ts'
-import type { AddPartitionsRequest, CreatedTopic, CreateTopicRequest } from '../model/requests.ts'
+import type { AddPartitionsRequest, CreatedTopic, CreateTopicRequest, Trial } from '../model/requests.ts'
 import type { PartitionOffsets, Topic, TopicConfig, TopicConfigPatch, TopicDescription } from '../model/topic.ts'
 import type { Store } from '../store/store.ts'
 import type { Engine } from './engine.ts'
@@ -60,7 +60,7 @@ export class TopicCommands {
     return created
   }
 
-  configure(name: string, patch: TopicConfigPatch): Promise<TopicConfig> {
+  configure(name: string, patch: TopicConfigPatch, { isDryRun = false }: Trial = {}): Promise<TopicConfig> {
     const { catalog, engine, turns, defaults } = this.#parts
     return turns.run(name, async () => {
       const { partitioner } = this.topic(name).config
@@ -68,6 +68,7 @@ export class TopicCommands {
       const reopen = isMoved ? await this.#closeEmpty(name) : null
       try {
         const { topic, change } = decideConfigure(catalog, name, patch, defaults)
+        if (isDryRun) return topic.config
         catalog.reserve(change)
         await this.#commit(change)
         catalog.apply(change)

@@ -173,20 +173,22 @@ export interface StreamUseCases {
   topicIdOf(who: Principal, topic: string): TopicId
 }
 
-/** How many partitions a topic is to have. */
-export interface AddPartitionsRequest {
-  readonly name: string
-  readonly partitions: number
-  /** It is only looked whether it could be. */
+/** Of a change that may be tried. */
+export interface Trial {
+  /** It is only looked whether it could be made. */
   readonly isDryRun?: boolean
 }
 
-export interface CreateTopicRequest {
+/** How many partitions a topic is to have. */
+export interface AddPartitionsRequest extends Trial {
+  readonly name: string
+  readonly partitions: number
+}
+
+export interface CreateTopicRequest extends Trial {
   readonly name: string
   readonly partitions: number
   readonly config: TopicConfigPatch
-  /** Only says whether it could be made. */
-  readonly isDryRun?: boolean
 }
 
 /** As it was made, or would be. */
@@ -225,7 +227,8 @@ export interface Broker extends WatchUseCases, StreamUseCases {
   ): Promise<PartitionOffsets[]>
   /** @throws BrokerError TOPIC_NOT_FOUND */
   topicConfig(who: Principal, name: string): TopicConfig
-  changeTopicConfig(who: Principal, name: string, patch: TopicConfigPatch): Promise<TopicConfig>
+  /** @returns what it is then. @fails TOPIC_NOT_FOUND; FIELD_INVALID, FIELD_RANGE: nothing is changed */
+  changeTopicConfig(who: Principal, name: string, patch: TopicConfigPatch, trial?: Trial): Promise<TopicConfig>
   /**
    * Gives a topic more partitions, durably. Those that there are keep their records: keys may go to others from then on.
    * @returns what it has then. @fails TOPIC_NOT_FOUND; FIELD_INVALID where they would not be more, or too many in all;

@@ -4,8 +4,9 @@ import { test } from 'node:test'
 import { apis } from '../../src/wire/kafka/apis/index.ts'
 import { kafkaErrors } from '../../src/wire/kafka/errors.ts'
 import { startBroker } from '../support/broker.ts'
+import { clientBatch } from '../support/client-batches.ts'
 import { HttpApi } from '../support/http-api.ts'
-import { fetchPartitions } from '../support/kafka-calls.ts'
+import { fetchPartitions, produceBatch } from '../support/kafka-calls.ts'
 import { connectKafka, type KafkaClient } from '../support/kafka-client.ts'
 
 const wanted = { numPartitions: 1, replicationFactor: 1, assignments: [], configs: [] }
@@ -124,6 +125,34 @@ test('configuration is shown under its names in Kafka and changed one by one or 
   const whole = await client.call(apis.alterConfigs, 2, { resources, validateOnly: false })
   assert.equal(whole.responses[0]?.errorCode, 0)
   assert.deepEqual(await show(), { ...before, 'segment.bytes': '1048576' })
+})
+
+test('a change of configuration that is only validated is refused as the change itself is, and changes nothing', async t => {
+  const broker = await startBroker(t)
+  const api = new HttpApi(broker.url)
+  const client = await connectKafka(t, broker.kafka)
+  await api.createTopic('t')
+  await produceBatch(client, 't', 0, clientBatch({ records: [{ value: 'v' }] }))
+  const { config } = await api.describe('t')
+  const codes = async (name: string, value: string, validateOnly: boolean): Promise<(number | undefined)[]> => {
+    const place = { resourceType: 2, resourceName: 't' }
+    const change = { ...place, configs: [{ name, configOperation: 0, value }] }
+    const one = await client.call(apis.incrementalAlterConfigs, 1, { resources: [change], validateOnly })
+    const whole = { ...place, configs: [{ name, value }] }
+    const all = await client.call(apis.alterConfigs, 2, { resources: [whole], validateOnly })
+    return [one.responses[0]?.errorCode, all.responses[0]?.errorCode]
+  }
+  const refused = kafkaErrors.INVALID_CONFIG.code
+  for (const [name, value] of [
+    ['segment.bytes', '1'],
+    ['max.message.bytes', '2147483647'],
+    ['millrace.partitioner', 'murmur2']
+  ] as const) {
+    assert.deepEqual(await codes(name, value, true), [refused, refused], name)
+    assert.deepEqual(await codes(name, value, false), [refused, refused], name)
+  }
+  assert.deepEqual(await codes('retention.ms', '5', true), [0, 0])
+  assert.deepEqual((await api.describe('t')).config, config)
 })
 
 test('the broker is described, cannot be changed, and is the only one of its cluster', async t => {

@@ -87,7 +87,7 @@ async function alter(
   try {
     authorise(who, 'change topic config', resourceName)
     const patch = patchFrom(broker.topicConfig(who, resourceName))
-    if (!body.validateOnly) await broker.changeTopicConfig(who, resourceName, patch)
+    await broker.changeTopicConfig(who, resourceName, patch, { isDryRun: body.validateOnly })
     return { ...place, errorCode: kafkaErrors.NONE.code, errorMessage: null }
   } catch (error) {
     return { ...place, ...toldOfConfig(error) }
