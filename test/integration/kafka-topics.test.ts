@@ -121,6 +121,10 @@ test('configuration is shown under its names in Kafka and changed one by one or 
   assert.deepEqual((await show())['cleanup.policy'], 'compact')
   assert.equal(await change(['retention.ms', 0, '5'], ['nonsense', 0, '1']), kafkaErrors.INVALID_CONFIG.code)
   assert.deepEqual((await show())['retention.ms'], '-1')
+  const repeated = kafkaErrors.INVALID_REQUEST.code
+  assert.equal(await change(['retention.ms', 0, '5'], ['retention.ms', 1, null]), repeated)
+  assert.equal(await change(['cleanup.policy', 2, 'delete'], ['cleanup.policy', 3, 'compact']), repeated)
+  assert.deepEqual((await show())['cleanup.policy'], 'compact')
   const resources = [{ resourceType: 2, resourceName: 't', configs: [{ name: 'segment.bytes', value: '1048576' }] }]
   const whole = await client.call(apis.alterConfigs, 2, { resources, validateOnly: false })
   assert.equal(whole.responses[0]?.errorCode, 0)

@@ -1,6 +1,7 @@
 /**
  * AlterConfigs, which sets all settings of a topic, and IncrementalAlterConfigs, which sets those named. Nothing of a resource
- * is changed if anything of it is refused. Main thread.
+ * is changed if anything of it is refused, and a setting that is named more than once is: nobody can say what it is to be.
+ * Main thread.
  */
 import { authorise } from '../../../model/access.ts'
 import { BrokerError } from '../../../model/errors.ts'
@@ -69,19 +70,24 @@ interface Asked {
   readonly body: { readonly validateOnly: boolean }
 }
 
-interface Place {
+interface Resource {
   readonly resourceType: number
   readonly resourceName: string
+  readonly configs: readonly { readonly name: string }[]
 }
 
 async function alter(
   { who, services: { broker }, body }: Asked,
-  { resourceType, resourceName }: Place,
+  { resourceType, resourceName, configs }: Resource,
   patchFrom: (current: TopicConfig) => TopicConfigPatch
 ) {
   const place = { resourceType, resourceName }
   if (resourceType !== resourceTypes.topic) {
     const errorMessage = 'only the configuration of topics can be changed; that of the broker is set at its start'
+    return { ...place, errorCode: kafkaErrors.INVALID_REQUEST.code, errorMessage }
+  }
+  if (new Set(configs.map(({ name }) => name)).size < configs.length) {
+    const errorMessage = 'the request names a setting of this topic more than once'
     return { ...place, errorCode: kafkaErrors.INVALID_REQUEST.code, errorMessage }
   }
   try {
