@@ -145,7 +145,7 @@ class BatchCall implements BatchCaller {
     this.#cost = cost
   }
 
-  /** It was not taken. */
+  /** Nothing of it is stored. */
   undo(): void {
     if (this.#entry !== null) this.#parts.idempotent.leaveBatch(this.#entry)
     this.#parts.quotas.giveBackProduce(this.#cost.who, this.#cost.bytes)
@@ -153,8 +153,9 @@ class BatchCall implements BatchCaller {
 
   onBatchAppended(appended: AppendedBatch): void {
     this.#cost.gate.leave()
-    if (this.#entry !== null) this.#parts.idempotent.leaveBatch(this.#entry)
-    if (!appended.isDuplicate) {
+    if (appended.isDuplicate) this.undo()
+    else {
+      if (this.#entry !== null) this.#parts.idempotent.leaveBatch(this.#entry)
       this.#cost.counts.producedRecords += this.#cost.recordCount
       this.#cost.counts.producedBytes += this.#cost.bytes
     }

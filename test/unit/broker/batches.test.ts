@@ -103,6 +103,18 @@ describe('a batch that a client sends', () => {
     assert.deepEqual(stage.told(), ['two BATCH_OUT_OF_ORDER', 'one BATCH_OUT_OF_ORDER', 'four at 0'])
   })
 
+  it('costs nothing when it was retried and is stored already', async () => {
+    const stage = stageWith()
+    const who = keyWith({ produceBytesPerSec: plain.length, consumeBytesPerSec: null })
+    await stage.send('one', plain, who)
+    stage.append(0, true)
+    assert.deepEqual(stage.told(), ['one at 0 again'])
+    assert.equal(stage.quotas.takeProduce(who, plain.length), null)
+    await stage.send('two', plain, who)
+    stage.append(1)
+    assert.notEqual(stage.quotas.takeProduce(who, plain.length), null)
+  })
+
   it('is not taken for a topic whose records are to match a schema, nor while the disk is nearly full', async () => {
     const stage = stageWith()
     stage.create('checked', 1, { validate_schema: true })
