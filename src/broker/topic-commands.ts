@@ -55,8 +55,12 @@ export class TopicCommands {
     if (request.isDryRun === true) return created
     catalog.reserve(change)
     await this.#commit(change)
-    await engine.openTopic(topic)
-    catalog.apply(change)
+    try {
+      await engine.openTopic(topic)
+    } finally {
+      // As of grow().
+      catalog.apply(change)
+    }
     return created
   }
 
@@ -89,9 +93,13 @@ export class TopicCommands {
       if (isDryRun) return answer
       catalog.reserve(change)
       await this.#commit(change)
-      await engine.configureTopic(topic)
-      catalog.apply(change)
-      await onGrown(topic)
+      try {
+        await engine.configureTopic(topic)
+      } finally {
+        // It is committed, so it is so whatever a shard says: a topic left in flight could never be changed again.
+        catalog.apply(change)
+        await onGrown(topic)
+      }
       return answer
     })
   }

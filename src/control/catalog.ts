@@ -4,12 +4,21 @@
  *   decide (pure, topic-decisions.ts) → reserve → commit in the store → apply, or abandon if the store refused
  *
  * Invariants: names, ids and handles of live topics are unique; ids and handles only rise, reserved ones included, also
- * over deletions and restarts; the handles of a topic are one range, and one more for each time that it grew; ranges of
- * topics and tombstones never overlap; what look-ups show is committed. A topic has at most one change in flight.
+ * over deletions and restarts; the handles of a topic are one range, and one more for each time that it grew
+ * when the next handle did not follow on; ranges of topics and tombstones never overlap; what look-ups show is committed. A topic has at most one change in flight.
  */
 import { assert, unreachable } from '../base/assert.ts'
 import { placeIn } from '../base/sorted.ts'
-import { endOf, findRange, rangePlace, rangesOf, withRange, type HandleRange } from '../model/handles.ts'
+import {
+  endOf,
+  findRange,
+  follows,
+  joined,
+  rangePlace,
+  rangesOf,
+  withRange,
+  type HandleRange
+} from '../model/handles.ts'
 import type { TopicId } from '../model/ids.ts'
 import type { Topic } from '../model/topic.ts'
 import type { CatalogChange, Placement, StoreImage, Tombstone } from './store-image.ts'
@@ -86,7 +95,10 @@ export class Catalog {
   }
 
   /** Topics and partitions, those on their way included: what the limits count. */
-  get claimed(): { readonly topicCount: number; readonly partitionCount: number } {
+  get claimed(): {
+    readonly topicCount: number
+    readonly partitionCount: number
+  } {
     return {
       topicCount: this.#topics.length + this.#reservedTopicCount,
       partitionCount: this.#partitionCount + this.#reservedPartitionCount
@@ -239,7 +251,9 @@ export class Catalog {
     const behind = this.#ranges[place]
     assert(behind === undefined || endOf(range) <= behind.firstHandle, 'handles of topics do not overlap')
     assert(endOf(range) <= this.#nextHandle, 'the next handle is above every one allotted')
-    this.#ranges.splice(place, 0, { ...range, id })
+    const before = this.#ranges[place - 1]
+    if (before?.id === id && follows(before, range)) this.#ranges[place - 1] = { ...joined(before, range), id }
+    else this.#ranges.splice(place, 0, { ...range, id })
   }
 
   #replace(topic: Topic): void {

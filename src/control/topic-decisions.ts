@@ -3,7 +3,7 @@
  * Main thread. The caller reserves the changes in the same turn, commits them, then applies or abandons them.
  */
 import { BrokerError } from '../model/errors.ts'
-import { withRange } from '../model/handles.ts'
+import { rangesOf, withRange } from '../model/handles.ts'
 import { toTopicId } from '../model/ids.ts'
 import { limits } from '../model/limits.ts'
 import type { CreateTopicRequest } from '../model/requests.ts'
@@ -84,8 +84,24 @@ export function decideGrow(catalog: Catalog, name: string, count: number): Topic
     throw new BrokerError('FIELD_INVALID', { field: 'partitions', problem })
   }
   checkPartitionsTotal(catalog, count - has)
-  const range = { firstPartition: has, firstHandle: catalog.next.handle, partitionCount: count - has }
-  return { topic: withRange(topic, range), change: { kind: 'topic-grown', id: topic.id, range } }
+  const range = {
+    firstPartition: has,
+    firstHandle: catalog.next.handle,
+    partitionCount: count - has
+  }
+  const grown = withRange(topic, range)
+  checkRanges(topic, grown)
+  return { topic: grown, change: { kind: 'topic-grown', id: topic.id, range } }
+}
+
+/** A topic that is beyond the limit, from before there was one, may grow while its ranges do not become more. */
+function checkRanges(topic: Topic, grown: Topic): void {
+  const count = rangesOf(grown).length
+  if (count <= Math.max(limits.topicRangesMax, rangesOf(topic).length)) return
+  const problem =
+    `topic '${topic.name}' cannot come to have ${grown.partitionCount}: their handles would be in ${count} rows, and ` +
+    `${limits.topicRangesMax} is the limit (it grew that often, with other topics made or grown between); nothing was written`
+  throw new BrokerError('FIELD_INVALID', { field: 'partitions', problem })
 }
 
 /** @throws BrokerError TOPIC_NOT_FOUND; OVERLOADED like decideConfigure */

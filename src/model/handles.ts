@@ -3,8 +3,10 @@
  *
  *   made with 3 partitions      first handle 10    0 → 10   1 → 11   2 → 12
  *   2 more, when 40 is next     added 3 … at 40    3 → 40   4 → 41
+ *   1 more, when 42 is next     the same range     5 → 42
  *
- * A handle means one partition for ever, so those of a topic that grew are several ranges: nothing is ever renumbered.
+ * A handle means one partition for ever, so those of a topic that grew may be several ranges: nothing is ever renumbered.
+ * What follows on is one range: there are as many as it needs, not as many as it grew.
  */
 import { placeIn } from '../base/sorted.ts'
 
@@ -21,7 +23,7 @@ export interface PartitionHandles {
   readonly firstHandle: number
   /** All of them. */
   readonly partitionCount: number
-  /** Those that came later, by partition; absent: there are only those that it was made with. */
+  /** Those whose handles do not follow on the ones before, by partition; absent: all are in a row. */
   readonly added?: readonly HandleRange[]
 }
 
@@ -38,16 +40,44 @@ function beginsUpTo({ firstPartition }: HandleRange, partition: number): boolean
 
 /** All ranges of a topic, by partition and by handle. */
 export function rangesOf({ firstHandle, partitionCount, added = [] }: PartitionHandles): HandleRange[] {
-  const madeWith = added[0]?.firstPartition ?? partitionCount
-  return [{ firstPartition: 0, firstHandle, partitionCount: madeWith }, ...added]
+  const inRow = added[0]?.firstPartition ?? partitionCount
+  return [{ firstPartition: 0, firstHandle, partitionCount: inRow }, ...added]
 }
 
-/** The same with one more range behind the others. */
+/** The same with these partitions behind the others: in its last range if their handles follow on. */
 export function withRange<T extends PartitionHandles>(topic: T, range: HandleRange): T {
-  return {
+  const grown = {
     ...topic,
-    partitionCount: topic.partitionCount + range.partitionCount,
-    added: [...(topic.added ?? []), range]
+    partitionCount: topic.partitionCount + range.partitionCount
+  }
+  const { added = [] } = topic
+  const last = added.at(-1)
+  if (last === undefined) return follows(topic, range) ? grown : { ...grown, added: [range] }
+  return {
+    ...grown,
+    added: follows(last, range) ? [...added.slice(0, -1), joined(last, range)] : [...added, range]
+  }
+}
+
+/** The same with all that it was given later. @param later by partition; partitionCount counts them already. */
+export function withRanges<T extends PartitionHandles>(topic: T, later: readonly HandleRange[]): T {
+  const madeWith = later[0]?.firstPartition ?? topic.partitionCount
+  return later.reduce<T>(withRange, { ...topic, partitionCount: madeWith })
+}
+
+/** Whether the first handle of a range is the one behind the last of another. */
+export function follows(
+  before: Pick<HandleRange, 'firstHandle' | 'partitionCount'>,
+  { firstHandle }: Pick<HandleRange, 'firstHandle'>
+): boolean {
+  return endOf(before) === firstHandle
+}
+
+/** Two ranges of a topic that follow each other, as one. */
+export function joined(before: HandleRange, behind: HandleRange): HandleRange {
+  return {
+    ...before,
+    partitionCount: before.partitionCount + behind.partitionCount
   }
 }
 

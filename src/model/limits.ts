@@ -7,6 +7,8 @@ export const limits = {
   nameBytesMax: 200,
   /** Partitions of one topic (seed). */
   partitionsMax: 10_000,
+  /** Ranges that the handles of one topic may be in: a message to a shard names all of them (decision 33). */
+  topicRangesMax: 64,
   /** Partitions of all topics: what the memory table of a shard is sized for. */
   partitionsTotalMax: 200_000,
   /** Topics of the catalog. */

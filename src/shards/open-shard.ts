@@ -1,12 +1,15 @@
 /**
  * What a shard is told when it has recovered: the topics and the producers that exist now. Main thread only.
  */
-import { limits } from '../model/limits.ts'
+import { rangesOf } from '../model/handles.ts'
 import type { ShardTopic } from '../wire/shard/messages.ts'
 import type { ShardLink } from './shard-link.ts'
 
-/** Topics and producers of one control message: keeps it far below a quarter of the control ring. */
-const TOPICS_PER_MESSAGE = Math.min(500, limits.topicsMax)
+/**
+ * What one control message holds: far below a quarter of the control ring. A topic weighs 1, and 1 for each of its ranges;
+ * each of these is at most 100 bytes of msgpack.
+ */
+const WEIGHT_PER_MESSAGE = 1_000
 const PRODUCERS_PER_MESSAGE = 10_000
 
 /** What exists: asked for when it is sent. */
@@ -17,15 +20,12 @@ export interface Existing {
 }
 
 /** @returns resolves when the shard knows all of it. */
-export async function openShard(link: ShardLink, existing: Existing): Promise<void> {
+export async function openShard(link: Pick<ShardLink, 'control'>, existing: Existing): Promise<void> {
   // Each part is taken from the topics as they are when it is sent, so that it cannot undo a change sent since the
   // last one. Opening is repeatable: a topic made meanwhile may be opened twice.
   for (let last = 0; ;) {
-    const part = existing
-      .topics()
-      .filter(topic => topic.firstHandle > last)
-      .sort((a, b) => a.firstHandle - b.firstHandle)
-      .slice(0, TOPICS_PER_MESSAGE)
+    const left = existing.topics().filter(topic => topic.firstHandle > last)
+    const part = firstPage(left.sort((a, b) => a.firstHandle - b.firstHandle))
     if (part.length === 0) break
     last = part.at(-1)?.firstHandle ?? last
     await link.control(id => ({ kind: 'open', id, topics: part }))
@@ -37,4 +37,15 @@ export async function openShard(link: ShardLink, existing: Existing): Promise<vo
     await link.control(id => ({ kind: 'producers-known', id, numbers }))
   }
   await link.control(id => ({ kind: 'opened', id }))
+}
+
+/** As many of the topics as one message holds, but always one: the link refuses what is too large for a message alone. */
+function firstPage(topics: readonly ShardTopic[]): readonly ShardTopic[] {
+  let weight = 0
+  const end = topics.findIndex(topic => (weight += weightOf(topic)) > WEIGHT_PER_MESSAGE)
+  return end < 0 ? topics : topics.slice(0, Math.max(end, 1))
+}
+
+function weightOf(topic: ShardTopic): number {
+  return 1 + rangesOf(topic).length
 }

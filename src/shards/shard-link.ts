@@ -30,6 +30,7 @@ import {
 } from '../wire/shard/messages.ts'
 import type { ShardRings, ShardStart } from '../wire/shard/start.ts'
 import type { WriterStart } from '../wire/shard/writer.ts'
+import { ControlLane } from './control-lane.ts'
 import { PendingTable, type PendingRequest, type Question } from './pending.ts'
 import type { ProduceFrame, ProduceHead } from './produce-frame.ts'
 import { failureOf, payloadOf } from './reply-payload.ts'
@@ -59,7 +60,7 @@ export class ShardLink {
   readonly reads: RingProducer
   readonly replies: RingConsumer
   readonly pending = new PendingTable()
-  readonly #control: RingProducer
+  readonly #control: ControlLane
   readonly #bell: Bell
   readonly #rings: ShardRings
   readonly #worker: Worker
@@ -68,8 +69,6 @@ export class ShardLink {
   readonly #changes: MessagePort
   #writer: Worker | null = null
   readonly #options: LinkOptions
-  /** Control messages that found no room; sent in order before any other. */
-  readonly #controlWaiting: Buffer[] = []
   #isDirty = false
 
   constructor(options: LinkOptions) {
@@ -89,7 +88,7 @@ export class ShardLink {
     this.requests = new RingProducer(this.#rings.requests)
     this.reads = new RingProducer(this.#rings.reads)
     this.replies = new RingConsumer(this.#rings.replies)
-    this.#control = new RingProducer(this.#rings.control)
+    this.#control = new ControlLane(this.#rings.control)
     this.#bell = new Bell(this.#rings.bell)
     const doorbell = new MessageChannel()
     const oversized = new MessageChannel()
@@ -270,12 +269,22 @@ export class ShardLink {
     return at
   }
 
-  /** Sends a control message and rings at once. @returns resolves when it is acknowledged, to what that carries if anything. */
+  /**
+   * Sends a control message and rings at once.
+   * @returns resolves when it is acknowledged, to what that carries if anything; rejects with a BugError, and nothing is
+   * sent, if it is larger than the ring can take.
+   */
   control(make: (id: number) => ControlMessage): Promise<unknown> {
     return new Promise((resolve, reject) => {
       const onReply: PendingRequest['onReply'] = (_, bytes, start, end) => resolve(payloadOf(bytes, start, end))
       const id = this.pending.add({ endPosition: -1, onReply, onFailure: reject })
-      this.#controlWaiting.push(packMessage(make(id)))
+      try {
+        this.#control.add(packMessage(make(id)))
+      } catch (error) {
+        // Nothing will answer it.
+        this.pending.remove(id)
+        throw error
+      }
       this.#isDirty = true
       this.publish()
     })
@@ -291,26 +300,10 @@ export class ShardLink {
   publish(): void {
     if (!this.#isDirty) return
     this.#isDirty = false
-    this.#moveControl()
+    if (!this.#control.move()) this.#isDirty = true
     this.requests.publish()
     this.reads.publish()
     this.#bell.ring()
-  }
-
-  #moveControl(): void {
-    let moved = 0
-    for (const message of this.#controlWaiting) {
-      const at = this.#control.reserve(message.length)
-      if (at < 0) {
-        this.#control.askForRoom()
-        this.#isDirty = true
-        break
-      }
-      message.copy(this.#control.buffer, at)
-      moved++
-    }
-    this.#controlWaiting.splice(0, moved)
-    if (moved > 0) this.#control.publish()
   }
 
   /** Delivers replies up to about `budgetBytes`. @returns whether the ring was emptied. */

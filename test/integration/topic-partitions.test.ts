@@ -4,6 +4,7 @@
  */
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
+import { limits } from '../../src/model/limits.ts'
 import { apis } from '../../src/wire/kafka/apis/index.ts'
 import { kafkaErrors } from '../../src/wire/kafka/errors.ts'
 import { makeTestKey, startGuarded } from '../support/access.ts'
@@ -293,6 +294,39 @@ test('a topic that grew and was deleted leaves nothing that is taken for unknown
   const verified = await runMillrace(['verify', '--data-dir', dataDir])
   assert.equal(verified.code, 0, verified.stdout + verified.stderr)
   assert.doesNotMatch(verified.stdout, /no topic/)
+})
+
+test('a topic that grew as often as it can between others is refused more, and is served after a restart', async t => {
+  const dataDir = temporaryDirectory(t)
+  const broker = await spawnBroker(t, { dataDir, flags: { '--shards': '2' } })
+  const api = new HttpApi(broker.url)
+  await api.createTopic('t', 1)
+  const max = limits.topicRangesMax
+  for (let count = 2; count <= max; count++) {
+    await api.createTopic(`between-${count}`, 1)
+    await add(api, 't', count)
+  }
+  await fill(api, 't', 0, max)
+  await api.createTopic('last', 1)
+  const refused = await api.post('/topics/t/partitions', { partitions: max + 1 })
+  const words = ['partitions', String(max + 1), `${max} is the limit`, 'nothing was written']
+  assertRefused(refused, 400, 'FIELD_INVALID', words)
+  const client = await connectKafka(t, broker.kafka)
+  assert.equal(await createPartitions(client, 't', max + 1), kafkaErrors.INVALID_PARTITIONS.code)
+  // Where nothing came between there are no more ranges.
+  for (const count of [2, 3, 5]) await add(api, 'last', count)
+  const expected = Array.from({ length: max }, (_, i) => String(i))
+  assert.deepEqual(await contentsOf(api, 't'), expected)
+  assert.equal((await broker.kill('SIGTERM')).code, 0)
+  const inspected = await runMillrace(['inspect', 'topics', '--data-dir', dataDir, '--limit', '1000', '--json'])
+  const lines = inspected.stdout.trim().split('\n')
+  const rows = lines.map(line => JSON.parse(line) as { readonly name: string; readonly handles: unknown[] })
+  const handlesIn = (name: string): unknown[] | undefined => rows.find(row => row.name === name)?.handles
+  assert.deepEqual([handlesIn('t')?.length, handlesIn('last')?.length], [max, 1])
+  const again = new HttpApi((await spawnBroker(t, { dataDir, flags: { '--shards': '2' } })).url)
+  assert.deepEqual(await contentsOf(again, 't'), expected)
+  await fill(again, 'last', 0, 5)
+  await again.createTopic('new', 1)
 })
 
 test('millrace topic add-partitions says how many there are then', async t => {

@@ -16,7 +16,7 @@
  */
 import { randomBytes } from 'node:crypto'
 import type { DatabaseSync } from 'node:sqlite'
-import type { HandleRange } from '../../src/model/handles.ts'
+import { withRanges, type HandleRange } from '../../src/model/handles.ts'
 import { toTopicId } from '../../src/model/ids.ts'
 import type { Producer } from '../../src/model/producer.ts'
 import { cleanupPolicies, partitioners, timestampTypes } from '../../src/model/topic.ts'
@@ -201,11 +201,11 @@ export function readImage(database: DatabaseSync): StoreImage {
     topics: database
       .prepare('SELECT * FROM topics ORDER BY id')
       .all()
-      .map(row => ({ ...topicOf(row), ...addedTo(row, added) })),
+      .map(row => withAdded(topicOf(row), added)),
     tombstones: database
       .prepare('SELECT * FROM tombstones ORDER BY id')
       .all()
-      .map(row => ({ ...tombstoneOf(row), ...addedTo(row, added) })),
+      .map(row => withAdded(tombstoneOf(row), added)),
     newestSlots: database
       .prepare('SELECT * FROM journals ORDER BY shard')
       .all()
@@ -236,9 +236,8 @@ function readAdded(database: DatabaseSync): ReadonlyMap<number, readonly HandleR
   return added
 }
 
-function addedTo(row: Row, added: ReadonlyMap<number, readonly HandleRange[]>): { added?: readonly HandleRange[] } {
-  const ranges = added.get(integerOf(row, 'id'))
-  return ranges === undefined ? {} : { added: ranges }
+function withAdded<T extends Topic | Tombstone>(topic: T, added: ReadonlyMap<number, readonly HandleRange[]>): T {
+  return withRanges(topic, added.get(topic.id) ?? [])
 }
 
 /** The config columns, in the order of configColumns. */

@@ -5,6 +5,7 @@
 import { isUtf8 } from 'node:buffer'
 import type { Tombstone } from '../../control/store-image.ts'
 import { RUN_ROLLS, entryKinds, type DirectoryEntry } from '../../log/group-format.ts'
+import { endOf, rangesOf, type PartitionHandles } from '../../model/handles.ts'
 import type { Topic } from '../../model/topic.ts'
 import type { BatchRecords } from '../../wire/batch/records.ts'
 import { batchStatus, timestampOf, type BatchStatus, type BatchView } from '../../wire/batch/view.ts'
@@ -196,10 +197,35 @@ export function unreadableRow({ view, where, position }: PlacedBatch, status: Ba
   }
 }
 
+/** Where the handles of a topic are: all ranges, which people see if there are several. */
+function handleFields(topic: PartitionHandles): { json: object; text: string } {
+  const ranges = rangesOf(topic)
+  const shown = ranges.map(range => `${range.firstHandle}..${endOf(range) - 1}`).join()
+  return {
+    json: {
+      partitions: topic.partitionCount,
+      first_handle: topic.firstHandle,
+      handles: ranges.map(({ firstPartition, firstHandle, partitionCount }) => {
+        return {
+          first_partition: firstPartition,
+          first_handle: firstHandle,
+          partitions: partitionCount
+        }
+      })
+    },
+    text:
+      `partitions=${topic.partitionCount} first_handle=${topic.firstHandle}` +
+      (ranges.length > 1 ? ` handles=${shown}` : '')
+  }
+}
+
 /** A topic of the store. */
-export function topicRow({ id, name, firstHandle, partitionCount, config: { partitioner, ...config } }: Topic): Row {
+export function topicRow(topic: Topic): Row {
+  const { partitioner, ...config } = topic.config
+  const { id, name } = topic
   const settings = formatConfig(config)
-  const json = { id, name, partitions: partitionCount, first_handle: firstHandle, partitioner, deleted: false }
+  const handles = handleFields(topic)
+  const json = { id, name, ...handles.json, partitioner, deleted: false }
   // Numbers beyond 2^53 are exact as text; JSON.stringify takes no bigint.
   const exact = Object.entries(config).map(([field, value]) => [
     field,
@@ -207,16 +233,18 @@ export function topicRow({ id, name, firstHandle, partitionCount, config: { part
   ])
   return {
     json: { ...json, config: Object.fromEntries(exact) as object },
-    text: `${name} id=${id} partitions=${partitionCount} first_handle=${firstHandle} partitioner=${partitioner} ${settings.join(' ')}`,
+    text: `${name} id=${id} ${handles.text} partitioner=${partitioner} ${settings.join(' ')}`,
     isDamage: false
   }
 }
 
 /** A deleted topic whose handles the store remembers. */
-export function tombstoneRow({ id, name, firstHandle, partitionCount }: Tombstone): Row {
+export function tombstoneRow(tombstone: Tombstone): Row {
+  const { id, name } = tombstone
+  const handles = handleFields(tombstone)
   return {
-    json: { id, name, partitions: partitionCount, first_handle: firstHandle, deleted: true },
-    text: `${name} id=${id} partitions=${partitionCount} first_handle=${firstHandle} deleted`,
+    json: { id, name, ...handles.json, deleted: true },
+    text: `${name} id=${id} ${handles.text} deleted`,
     isDamage: false
   }
 }

@@ -120,6 +120,8 @@ export class BrokerStage {
   isLow = false
   /** What the shards say of the partitions of any topic. */
   descriptions: Promise<PartitionDescription[]> = Promise.resolve([])
+  /** When the shards have been told of a topic that changed. */
+  configuring: Promise<void> = Promise.resolve()
   /** The store refuses. */
   storeFailure: Error | null = null
   readonly #deliveryHooks: (() => void)[] = []
@@ -284,6 +286,7 @@ export class BrokerStage {
       ...idleEngine,
       hasOneOwner: () => true,
       describeTopic: () => this.descriptions,
+      configureTopic: () => this.configuring,
       append,
       appendChecked: (given, caller) => void append(given, caller),
       appendBatch: (batch, caller) => {

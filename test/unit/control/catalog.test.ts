@@ -90,11 +90,9 @@ describe('the catalog', () => {
       const name = `t${dice(40)}`
       const before = expected.get(name)
       if (before !== undefined && dice(2) === 0) {
-        const { added = [] } = grow(catalog, name, before.length + 1 + dice(4))
-        const range = added.at(-1)
-        assert(range !== undefined)
-        for (let i = 0; i < range.partitionCount; i++) {
-          const handle = range.firstHandle + i
+        const topic = grow(catalog, name, before.length + 1 + dice(4))
+        for (let partition = before.length; partition < topic.partitionCount; partition++) {
+          const handle = handleOf(topic, partition)
           assert.ok(!seenHandles.has(handle), `seed ${seed}: a handle was given twice`)
           seenHandles.add(handle)
           before.push(handle)

@@ -252,6 +252,36 @@ describe('giving a topic more partitions', () => {
     assert.equal(catalog.claimed.partitionCount, limits.partitionsTotalMax)
   })
 
+  /** Topic 'a' in as many ranges as it may be. */
+  function scattered(): Catalog {
+    const catalog = new Catalog(emptyImage)
+    create(catalog, 'a', 1)
+    for (let ranges = 1; ranges < limits.topicRangesMax; ranges++) {
+      create(catalog, `t${ranges}`, 1)
+      grow(catalog, 'a', ranges + 1)
+    }
+    return catalog
+  }
+
+  test('is refused where its handles would be in too many ranges, with what and why, and changes nothing', () => {
+    const catalog = scattered()
+    const before = catalog.topicNamed('a')
+    create(catalog, 'last', 1)
+    const { handle } = catalog.next
+    const max = limits.topicRangesMax
+    for (const mention of [`partitions: topic 'a' cannot come to have ${max + 1}`, `${max + 1} rows, and ${max} is`])
+      assert.throws(() => decideGrow(catalog, 'a', max + 1), refused('FIELD_INVALID', mention))
+    assert.throws(() => decideGrow(catalog, 'a', max + 1), /nothing was written/)
+    assert.deepEqual([catalog.topicNamed('a'), catalog.next.handle], [before, handle])
+  })
+
+  test('goes on in as many ranges as there may be, where the handles follow on', () => {
+    const catalog = scattered()
+    for (let count = limits.topicRangesMax + 1; count < 500; count++) grow(catalog, 'a', count)
+    const topic = catalog.topicNamed('a')
+    assert.deepEqual([topic?.partitionCount, topic?.added?.length], [499, limits.topicRangesMax - 1])
+  })
+
   test('that the store refuses leaves the topic as it was, and the handles unused', () => {
     const catalog = new Catalog(emptyImage)
     create(catalog, 'a', 3)

@@ -95,6 +95,26 @@ describe('a restart', () => {
   })
 })
 
+test('rows of partitions whose handles follow on are read as one range, of deleted topics too', async t => {
+  const dataDir = freshDataDir(t)
+  const store = await openForTest(t, dataDir)
+  const catalog = new Catalog(store.image)
+  for (const name of ['a', 'b']) {
+    await carryOut(catalog, store, decideCreate(catalog, { name, partitions: 2, config: {} }, defaults))
+    for (const count of [3, 5, 9]) await carryOut(catalog, store, decideGrow(catalog, name, count))
+  }
+  await carryOut(catalog, store, decideGrow(catalog, 'a', 10))
+  await carryOut(catalog, store, decideDelete(catalog, 'b'))
+  await store.close()
+  const { topics, tombstones } = (await openForTest(t, dataDir)).image
+  assert.deepEqual(rangesOf(topics[0] as Topic), [
+    { firstPartition: 0, firstHandle: 1, partitionCount: 9 },
+    { firstPartition: 9, firstHandle: 19, partitionCount: 1 }
+  ])
+  assert.deepEqual([topics, tombstones], [catalog.topics, catalog.tombstones])
+  assert.deepEqual([tombstones[0]?.partitionCount, tombstones[0]?.added], [9, undefined])
+})
+
 test('partitions that were added are there after a restart, and after their topic until it is forgotten', async t => {
   const dataDir = freshDataDir(t)
   const store = await openForTest(t, dataDir)
