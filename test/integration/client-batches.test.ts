@@ -61,7 +61,7 @@ describe('batches of clients', () => {
       }
       await api.produce('t', [{ partition, value: 'after' }])
       const { head, batches } = await readBatches(broker, target, 1)
-      assert.deepEqual(head, { logStartOffset: 0, highWatermark: 9 })
+      assert.deepEqual(head, { logStartOffset: 0, highWatermark: 9, nextOffset: 9 })
       assert.deepEqual(batches.slice(0, 3), wanted)
       const records = await api.consumeAll('t', partition)
       assert.deepEqual(
