@@ -323,6 +323,8 @@ test('a topic that grew as often as it can between others is refused more, and i
   const rows = lines.map(line => JSON.parse(line) as { readonly name: string; readonly handles: unknown[] })
   const handlesIn = (name: string): unknown[] | undefined => rows.find(row => row.name === name)?.handles
   assert.deepEqual([handlesIn('t')?.length, handlesIn('last')?.length], [max, 1])
+  const shown = await runMillrace(['inspect', 'topics', '--data-dir', dataDir, '--topic', 't'])
+  assert.match(shown.stdout, / first_handle=1 handles=1\.\.1,3\.\.3,5\.\.5,/)
   const again = new HttpApi((await spawnBroker(t, { dataDir, flags: { '--shards': '2' } })).url)
   assert.deepEqual(await contentsOf(again, 't'), expected)
   await fill(again, 'last', 0, 5)
