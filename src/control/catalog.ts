@@ -95,10 +95,7 @@ export class Catalog {
   }
 
   /** Topics and partitions, those on their way included: what the limits count. */
-  get claimed(): {
-    readonly topicCount: number
-    readonly partitionCount: number
-  } {
+  get claimed(): { readonly topicCount: number; readonly partitionCount: number } {
     return {
       topicCount: this.#topics.length + this.#reservedTopicCount,
       partitionCount: this.#partitionCount + this.#reservedPartitionCount

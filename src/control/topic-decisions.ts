@@ -84,11 +84,7 @@ export function decideGrow(catalog: Catalog, name: string, count: number): Topic
     throw new BrokerError('FIELD_INVALID', { field: 'partitions', problem })
   }
   checkPartitionsTotal(catalog, count - has)
-  const range = {
-    firstPartition: has,
-    firstHandle: catalog.next.handle,
-    partitionCount: count - has
-  }
+  const range = { firstPartition: has, firstHandle: catalog.next.handle, partitionCount: count - has }
   const grown = withRange(topic, range)
   checkRanges(topic, grown)
   return { topic: grown, change: { kind: 'topic-grown', id: topic.id, range } }

@@ -46,17 +46,11 @@ export function rangesOf({ firstHandle, partitionCount, added = [] }: PartitionH
 
 /** The same with these partitions behind the others: in its last range if their handles follow on. */
 export function withRange<T extends PartitionHandles>(topic: T, range: HandleRange): T {
-  const grown = {
-    ...topic,
-    partitionCount: topic.partitionCount + range.partitionCount
-  }
+  const grown = { ...topic, partitionCount: topic.partitionCount + range.partitionCount }
   const { added = [] } = topic
   const last = added.at(-1)
   if (last === undefined) return follows(topic, range) ? grown : { ...grown, added: [range] }
-  return {
-    ...grown,
-    added: follows(last, range) ? [...added.slice(0, -1), joined(last, range)] : [...added, range]
-  }
+  return { ...grown, added: follows(last, range) ? [...added.slice(0, -1), joined(last, range)] : [...added, range] }
 }
 
 /** The same with all that it was given later. @param later by partition; partitionCount counts them already. */
@@ -75,10 +69,7 @@ export function follows(
 
 /** Two ranges of a topic that follow each other, as one. */
 export function joined(before: HandleRange, behind: HandleRange): HandleRange {
-  return {
-    ...before,
-    partitionCount: before.partitionCount + behind.partitionCount
-  }
+  return { ...before, partitionCount: before.partitionCount + behind.partitionCount }
 }
 
 /** Behind the last handle of a range. */

@@ -206,11 +206,7 @@ function handleFields(topic: PartitionHandles): { json: object; text: string } {
       partitions: topic.partitionCount,
       first_handle: topic.firstHandle,
       handles: ranges.map(({ firstPartition, firstHandle, partitionCount }) => {
-        return {
-          first_partition: firstPartition,
-          first_handle: firstHandle,
-          partitions: partitionCount
-        }
+        return { first_partition: firstPartition, first_handle: firstHandle, partitions: partitionCount }
       })
     },
     text:

@@ -18,9 +18,7 @@ test('a message that can never fit is refused when it is sent, and those behind 
   const memory = createRing(RING_BYTES)
   const lane = new ControlLane(memory)
   lane.add(Buffer.alloc(RING_BYTES / 4, 'a'))
-  assert.throws(() => lane.add(Buffer.alloc(RING_BYTES / 4 + 1, 'b')), {
-    name: 'BugError'
-  })
+  assert.throws(() => lane.add(Buffer.alloc(RING_BYTES / 4 + 1, 'b')), { name: 'BugError' })
   lane.add(Buffer.from('c'))
   assert.equal(lane.move(), true)
   assert.deepEqual(takeAll(new RingConsumer(memory)), ['a256', 'c1'])

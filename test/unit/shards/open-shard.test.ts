@@ -18,11 +18,7 @@ function topicIn(firstHandle: number, ranges: number): ShardTopic {
     partitionCount: 65_536,
     segmentBytes: limits.segmentBytesHard,
     segmentMs: BIG,
-    retention: {
-      retentionMs: BIG,
-      retentionBytes: BIG,
-      cleanupPolicy: 'compact'
-    }
+    retention: { retentionMs: BIG, retentionBytes: BIG, cleanupPolicy: 'compact' }
   }
   for (let i = 1; i < ranges; i++)
     topic = withRange(topic, {
