@@ -12,6 +12,7 @@ import { limits } from '../model/limits.ts'
 import { unreplicated, type Replication } from '../model/replication.ts'
 import { submitOutcomes, type SubmitOutcome, type Watch, type WatchCaller } from '../model/requests.ts'
 import type { PartitionDescription, PartitionOffsets, Topic } from '../model/topic.ts'
+import { PRODUCERS_PER_MESSAGE } from '../shards/open-shard.ts'
 import type { PendingRequest } from '../shards/pending.ts'
 import type { ShardSet } from '../shards/shard-set.ts'
 import { readU64 } from '../wire/primitives/u64.ts'
@@ -146,7 +147,10 @@ export class LocalEngine implements Engine {
   }
 
   async forgetProducers(numbers: readonly number[]): Promise<void> {
-    await this.#shards.broadcast(link => link.control(id => ({ kind: 'producers-forgotten', id, numbers })))
+    for (let from = 0; from < numbers.length; from += PRODUCERS_PER_MESSAGE) {
+      const part = numbers.slice(from, from + PRODUCERS_PER_MESSAGE)
+      await this.#shards.broadcast(link => link.control(id => ({ kind: 'producers-forgotten', id, numbers: part })))
+    }
   }
 
   async runRetention(): Promise<void> {

@@ -10,7 +10,8 @@ import type { ShardLink } from './shard-link.ts'
  * each of these is at most 100 bytes of msgpack.
  */
 const WEIGHT_PER_MESSAGE = 1_000
-const PRODUCERS_PER_MESSAGE = 10_000
+/** Of any message that names producers by their numbers, which take up to 9 bytes each. */
+export const PRODUCERS_PER_MESSAGE = 10_000
 
 /** What exists: asked for when it is sent. */
 export interface Existing {
