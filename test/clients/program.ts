@@ -3,7 +3,20 @@
  * the stage; exit code 0 says that it can, what it wrote to stderr why not.
  */
 import { execFile } from 'node:child_process'
-import { newTopic, type Check, type CheckName, type ClientStage } from './client.ts'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import {
+  checkNames,
+  newTopic,
+  type Check,
+  type CheckName,
+  type ClientStage,
+  type KafkaClientUnderTest
+} from './client.ts'
+
+const run = promisify(execFile)
 
 /** A JVM takes seconds to start, a rebalance some more. */
 const CHECK_TIMEOUT_MS = 90_000
@@ -42,4 +55,41 @@ function carryOut([program, ...before]: readonly [string, ...string[]], name: Ch
       else reject(new Error(`${stderr}${stdout}`.slice(-4_000) || error.message))
     })
   })
+}
+
+/** A client whose program is compiled once, and has all checks. */
+interface CompiledClient {
+  readonly name: string
+  /** Its folder below programs/. */
+  readonly sources: string
+  /** Where its version stands there, and what finds it. */
+  readonly manifest: string
+  readonly version: RegExp
+  /** @param folder where the program is to be. */
+  readonly build: (folder: string) => readonly [compiler: string, ...args: string[]]
+  readonly buildTimeoutMs: number
+  /** Of the program, below that folder. */
+  readonly program: string
+}
+
+/** The checks begin when it is prepared, and find the command then. */
+export function compiledClient(client: CompiledClient): KafkaClientUnderTest {
+  const command: [string, ...string[]] = ['']
+  const sources = fileURLToPath(new URL(`programs/${client.sources}`, import.meta.url))
+  return {
+    name: client.name,
+    isExtra: true,
+    async prepare(folder) {
+      const [compiler, ...args] = client.build(folder)
+      try {
+        await run(compiler, args, { cwd: sources, timeout: client.buildTimeoutMs })
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
+        throw error
+      }
+      command[0] = join(folder, client.program)
+      return client.version.exec(readFileSync(join(sources, client.manifest), 'utf8'))?.[1] ?? 'of an unknown version'
+    },
+    checks: programChecks(command, checkNames)
+  }
 }

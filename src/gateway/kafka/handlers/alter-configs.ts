@@ -12,6 +12,7 @@ import { resourceTypes } from '../config-resources.ts'
 import { handlerOf, type KafkaHandler, type KafkaServices } from '../handler.ts'
 import type { Principal } from '../../../model/principal.ts'
 import { toldOfConfig } from '../refusals.ts'
+import { repeatedNames } from '../repeated-names.ts'
 import { changedList, fallbackPatch, patchOf } from '../topic-configs.ts'
 
 /** What is done to one setting. */
@@ -86,7 +87,7 @@ async function alter(
     const errorMessage = 'only the configuration of topics can be changed; that of the broker is set at its start'
     return { ...place, errorCode: kafkaErrors.INVALID_REQUEST.code, errorMessage }
   }
-  if (new Set(configs.map(({ name }) => name)).size < configs.length) {
+  if (repeatedNames(configs).size > 0) {
     const errorMessage = 'the request names a setting of this topic more than once'
     return { ...place, errorCode: kafkaErrors.INVALID_REQUEST.code, errorMessage }
   }

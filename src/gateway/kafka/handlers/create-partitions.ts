@@ -5,7 +5,7 @@ import type { ReadOf } from '../../../wire/kafka/schema.ts'
 import { handlerOf, type KafkaCall, type KafkaHandler } from '../handler.ts'
 import { NODE_ID } from '../node.ts'
 import { toldOfConfig, type Told } from '../refusals.ts'
-import { repeatedNames, repeatedTopic } from '../repeated-topics.ts'
+import { repeatedNames, repeatedTopic } from '../repeated-names.ts'
 
 type Call = KafkaCall<typeof createPartitions.request.fields, typeof createPartitions.response.fields>
 type Wanted = ReadOf<typeof createPartitions.request.fields>['topics'][number]

@@ -6,7 +6,7 @@ import type { ReadOf, WriteOf } from '../../../wire/kafka/schema.ts'
 import { handlerOf, type KafkaCall, type KafkaHandler } from '../handler.ts'
 import { NODE_ID } from '../node.ts'
 import { toldOfConfig, type Told } from '../refusals.ts'
-import { repeatedNames, repeatedTopic } from '../repeated-topics.ts'
+import { repeatedNames, repeatedTopic } from '../repeated-names.ts'
 import { KAFKA_PARTITIONER, patchOf, showConfig } from '../topic-configs.ts'
 
 type Call = KafkaCall<typeof createTopics.request.fields, typeof createTopics.response.fields>

@@ -13,7 +13,7 @@ import { handlerOf, type KafkaCall, type KafkaHandler } from '../handler.ts'
 import { epochFault } from '../leader-epoch.ts'
 import { LEADER_EPOCH } from '../node.ts'
 import { toldOf } from '../refusals.ts'
-import { mergedTopics } from '../repeated-topics.ts'
+import { mergedTopics } from '../repeated-names.ts'
 
 type Call = KafkaCall<typeof listOffsets.request.fields, typeof listOffsets.response.fields>
 type WantedPartition = ReadOf<typeof listOffsets.request.fields>['topics'][number]['partitions'][number]

@@ -6,7 +6,7 @@ import { handlerOf, type KafkaCall, type KafkaHandler } from '../handler.ts'
 import { epochFault } from '../leader-epoch.ts'
 import { LEADER_EPOCH } from '../node.ts'
 import { toldOf } from '../refusals.ts'
-import { mergedTopics } from '../repeated-topics.ts'
+import { mergedTopics } from '../repeated-names.ts'
 
 type Call = KafkaCall<typeof offsetForLeaderEpoch.request.fields, typeof offsetForLeaderEpoch.response.fields>
 type Wanted = ReadOf<typeof offsetForLeaderEpoch.request.fields>['topics'][number]['partitions'][number]

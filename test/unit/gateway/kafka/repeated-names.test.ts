@@ -1,7 +1,7 @@
 /** Topics that a request names more than once: which they are, and what is asked of them in all. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { mergedTopics, repeatedNames } from '../../../../src/gateway/kafka/repeated-topics.ts'
+import { mergedTopics, repeatedNames } from '../../../../src/gateway/kafka/repeated-names.ts'
 
 test('a topic that a request names more than once is known, and no other', () => {
   const named = (...names: string[]) => [...repeatedNames(names.map(name => ({ name })))]
