@@ -117,7 +117,7 @@ export const journalSettings = {
     flag: '--settle-idle',
     group: 'The journal',
     kind: duration({ min: 10, max: 365 * DAY_MS }),
-    fallback: SECOND_MS,
+    fallback: 60 * SECOND_MS,
     text: 'A shard that wrote nothing for that long has its sealed slots settled'
   },
   settleAgeMs: {
