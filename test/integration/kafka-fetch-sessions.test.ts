@@ -359,3 +359,28 @@ test('whatever is written, forgotten and asked for, a session brings every recor
   }
   for (const [partition, place] of places) assert.equal(place, ends[partition])
 })
+
+test('partitions that have more than a fetch may bring come forward alike', async t => {
+  const [count, batches] = [6, 24]
+  const s = await stage(t, count)
+  const size = batchOf('v'.repeat(1000)).length
+  for (let partition = 0; partition < count; partition++)
+    for (let i = 0; i < batches; i++) await write(s.writer, partition, 'v'.repeat(1000))
+  const session = new ClientSession(s.client, 't')
+  const offsets: Record<number, number> = Object.fromEntries(Array.from({ length: count }, (_, i) => [i, 0]))
+  // Four batches of a partition and a half, twelve and a half in all: each time a rest is left that is a batch of one more.
+  const sizes = { maxBytes: Math.floor(12.5 * size), partitionMaxBytes: Math.floor(4.5 * size) }
+  let news = offsets
+  for (let fetches = 1; Object.values(offsets).some(offset => offset < batches); fetches++) {
+    assert.ok(fetches <= count * batches, 'each fetch brings something')
+    const told = await session.fetch({ ...sizes, offsets: news })
+    news = {}
+    for (const { partitionIndex, records } of told) {
+      const found = records === null ? 0 : splitBatches(records).length
+      if (found > 0) news[partitionIndex] = offsets[partitionIndex] = (offsets[partitionIndex] ?? 0) + found
+    }
+    const places = Object.values(offsets)
+    // Three shares of a partition: one that went short is first next time.
+    assert.ok(Math.max(...places) - Math.min(...places) <= 12, `after ${fetches} fetches: ${places.join(', ')}`)
+  }
+})
