@@ -32,6 +32,12 @@ function largestGroupBytes({ bindBinary, bindKafka, maxRecordBytes, maxRequestBo
   return limits.groupBytesTarget + Math.max(maxRequestBodyBytes, frameBytes)
 }
 
+/**
+ * A batch that a shard inflates for a read or a search by time: one at once, and what comes out stands there in pieces and
+ * as a whole before the pieces are let go.
+ */
+const INFLATED_BATCH_BYTES = 2 * limits.inflatedBatchBytesMax
+
 function row(name: string, eachBytes: number, count: number, held: MemoryRow['held']): MemoryRow {
   return { name, eachBytes, count, totalBytes: eachBytes * count, held }
 }
@@ -70,6 +76,8 @@ export function memoryBudget(settings: Settings, shardCount: number): MemoryBudg
     row('encode buffers and newest batches (per shard)', settings.encodeBufferBytes, shardCount, 'fixed'),
     row('group being written (per shard)', limits.groupBytesTarget, shardCount, 'fixed'),
     row('groups larger than their encode buffer (per shard, estimate)', encodedApartBytes, shardCount, 'ceiling'),
+    // Also without Kafka: what its clients wrote before is in the log.
+    row('a batch that is inflated for a read (per shard, estimate)', INFLATED_BATCH_BYTES, shardCount, 'ceiling'),
     row('requests in flight', settings.requestMemoryBytes, 1, 'ceiling'),
     row('large requests on their way to a shard', movedBytes, 1, 'ceiling'),
     row('requests that wait for their producer id', heldBytes, 1, 'ceiling'),

@@ -130,8 +130,10 @@ export class TimeLookup {
     const reader = this.#reader
     const outcome = reader.next(this.#offset)
     if (outcome === readOutcomes.end) return true
-    if (outcome === readOutcomes.batch && reader.view.maxTimestampMs >= this.#timestampMs && this.#walk(reader)) {
-      return true
+    if (outcome === readOutcomes.batch && reader.view.maxTimestampMs >= this.#timestampMs) {
+      const isFound = this.#walk(reader)
+      this.#records.close()
+      if (isFound) return true
     }
     this.#offset = reader.lastOffset + 1
     return false

@@ -5,6 +5,8 @@
 import { assert } from '../../base/assert.ts'
 import { VarintReader } from '../primitives/varint.ts'
 
+const NONE = new Uint8Array(0)
+
 /** Made once and opened on record after record; fields are places in the bytes given to open(). */
 export class HeaderCursor {
   nameStart = 0
@@ -12,15 +14,11 @@ export class HeaderCursor {
   valueStart = 0
   /** −1: null. */
   valueLength = -1
-  #bytes: Uint8Array
+  #bytes: Uint8Array = NONE
   #at = 0
   #end = 0
   #left = 0
   readonly #reader = new VarintReader()
-
-  constructor() {
-    this.#bytes = new Uint8Array(0)
-  }
 
   /** Begins before the first of `count` headers in bytes[start, end): RecordCursor's, borrowed until the last next(). */
   open(bytes: Uint8Array, start: number, end: number, count: number): void {
@@ -32,7 +30,11 @@ export class HeaderCursor {
 
   /** @returns true: the fields are those of one more header, in order. False: there are no more. */
   next(): boolean {
-    if (this.#left === 0) return false
+    if (this.#left === 0) {
+      // What was inflated may be large: a cursor that waits for the next record must not keep it.
+      this.#bytes = NONE
+      return false
+    }
     this.#left--
     this.nameStart = this.#reader.readInt(this.#bytes, this.#at, this.#end)
     this.nameLength = this.#reader.value

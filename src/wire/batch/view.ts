@@ -33,6 +33,8 @@ import type { BatchStatus } from './layout.ts'
 export { BATCH_HEADER_BYTES, batchStatus } from './layout.ts'
 export type { BatchStatus } from './layout.ts'
 
+const NONE = new Uint8Array(0)
+
 /** Bytes that the batch at bytes[at…] says it has, its header included; below 61 it lies. Needs 12 bytes there. */
 export function batchBytesAt(bytes: Uint8Array, at: number): number {
   return readI32(bytes, at + BATCH_LENGTH_AT) + BATCH_LENGTH_BASE
@@ -162,7 +164,7 @@ export class RecordCursor {
   /** Headers in their encoding: bytes[headersStart, headersEnd). Their parts were checked to add up. */
   headersStart = 0
   headersEnd = 0
-  #bytes: Uint8Array
+  #bytes: Uint8Array = NONE
   #at = 0
   #end = 0
   #remaining = 0
@@ -171,10 +173,6 @@ export class RecordCursor {
   #deltaMin = 0
   #deltaMax = 0
   readonly #reader = new VarintReader()
-
-  constructor() {
-    this.#bytes = new Uint8Array(0)
-  }
 
   /** Begins at the first record of the batch that `view` has opened on the same bytes; it must have said ok. */
   open(bytes: Uint8Array, view: BatchView): void {
@@ -186,6 +184,14 @@ export class RecordCursor {
   openInflated(records: Uint8Array, view: BatchView): void {
     this.#begin(records, 0, records.length, view)
     this.status = batchStatus.ok
+  }
+
+  /** Lets the bytes go, and keeps the status: no record comes any more before it is opened again. */
+  close(): void {
+    this.#bytes = NONE
+    this.#at = 0
+    this.#end = 0
+    this.#remaining = 0
   }
 
   #begin(bytes: Uint8Array, start: number, end: number, view: BatchView): void {

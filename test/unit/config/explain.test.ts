@@ -54,7 +54,10 @@ test('the memory budget multiplies what each shard has and adds up to its total'
   const three = memoryBudget(settings, 3)
   const perShard =
     settings.requestRingBytes + settings.readRingBytes + settings.replyRingBytes + settings.encodeBufferBytes
-  assert.equal(three.totalBytes - one.totalBytes, 2 * (perShard + limits.groupBytesTarget))
+  assert.equal(
+    three.totalBytes - one.totalBytes,
+    2 * (perShard + limits.groupBytesTarget + 2 * limits.inflatedBatchBytesMax)
+  )
   assert.equal(
     one.totalBytes,
     one.rows.reduce((sum, row) => sum + row.eachBytes * row.count, 0)
