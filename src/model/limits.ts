@@ -35,7 +35,7 @@ export const limits = {
    * stands around it. What is larger is passed over, like damage.
    */
   inflatedBatchBytesMax: 33 * 1024 * 1024,
-  /** Bytes of a client's own batch beyond those of the largest record. */
+  /** Bytes of a client's own batch, and of a record that is answered out of a compressed one, beyond those of the largest record. */
   batchSurplusBytes: 1024 * 1024,
   /** A group takes no further request once it has this many bytes: what one write and one sync carry well (measured). */
   groupBytesTarget: 2 * 1024 * 1024,
@@ -331,7 +331,10 @@ export function frameLengthMax(maxRecordBytes: number): number {
   return Math.max(limits.frameBytesMin, maxRecordBytes + limits.frameSurplusBytes)
 }
 
-/** Bytes of the largest batch of a client that is taken: room for the largest record and what is around it. */
+/**
+ * Bytes of the largest batch of a client that is taken: room for the largest record and what is around it. So a record out
+ * of a compressed batch that is larger could not have been stored otherwise.
+ */
 export function batchBytesMax(maxRecordBytes: number): number {
   return maxRecordBytes + limits.batchSurplusBytes
 }

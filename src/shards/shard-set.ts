@@ -7,6 +7,7 @@ import { assert } from '../base/assert.ts'
 import type { Logger } from '../base/logger.ts'
 import { BrokerError } from '../model/errors.ts'
 import { shardOf } from '../model/ids.ts'
+import { batchBytesMax } from '../model/limits.ts'
 import type { ColdEvent, ControlMessage, ShardEvent, ShardTopic } from '../wire/shard/messages.ts'
 import type { ShardPlace, TopicPlace } from '../wire/shard/settle.ts'
 import type { CleaningSettings, SettlingSettings } from '../wire/shard/start.ts'
@@ -40,6 +41,7 @@ export interface ShardSetOptions {
     readonly journalFirstSlotBytes: number
     readonly journalFillAheadBytes: number
     readonly encodeBufferBytes: number
+    readonly maxRecordBytes: number
     readonly flushEveryRecords: number
     readonly flushIntervalMs: number
     readonly requestRingBytes: number
@@ -265,6 +267,7 @@ export class ShardSet {
         fillAheadBytes: settings.journalFillAheadBytes,
         settling: settings.settling,
         cleaning: settings.cleaning,
+        recordBytesMax: batchBytesMax(settings.maxRecordBytes),
         flushEveryRecords: settings.flushEveryRecords,
         flushIntervalMs: settings.flushIntervalMs,
         faults: faultsOf(shard, state.startCount++ === 0)

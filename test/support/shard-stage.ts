@@ -40,6 +40,8 @@ import { atEnd } from './clean-up.ts'
 import { haveHeaders, openLog, ringLayout, type TestRecord } from './log-harness.ts'
 
 const RING_BYTES = 16 * 1024 * 1024
+/** Of a record out of a compressed batch. */
+export const RECORD_BYTES_MAX = 3 * 1024 * 1024
 /** Nothing is due by itself. */
 const NEVER_MS = 2 ** 40
 
@@ -118,7 +120,8 @@ export class ShardStage {
       counters,
       monotonicMs,
       coldWaits,
-      watches
+      watches,
+      recordBytesMax: RECORD_BYTES_MAX
     })
     this.loop = new ShardLoop({
       ...parts,

@@ -37,6 +37,11 @@ export class AnsweredRecord {
     this.headersEnd = cursor.headersEnd
   }
 
+  /** Forgets the bytes, which may be what a batch was inflated to. */
+  clear(): void {
+    this.bytes = EMPTY
+  }
+
   /** Bytes of key and value. */
   get payloadBytes(): number {
     return Math.max(0, this.keyLength) + Math.max(0, this.valueLength)
@@ -67,6 +72,11 @@ export class AnswerBuffer {
     this.bytes = grown
   }
 
+  /** Whether so many more bytes fit as it is. */
+  hasRoom(bytes: number): boolean {
+    return this.length + bytes <= this.bytes.length
+  }
+
   byte(value: number): void {
     this.bytes[this.length++] = value
   }
@@ -74,6 +84,14 @@ export class AnswerBuffer {
   /** Code units below 256, a byte each. */
   text(text: string): void {
     this.length += this.bytes.write(text, this.length, 'latin1')
+  }
+
+  /** A few bytes: a loop is many times faster than a call for them. */
+  bytesOf(few: Uint8Array): void {
+    const { bytes } = this
+    let at = this.length
+    for (let i = 0; i < few.length; i++) bytes[at++] = few[i] as number
+    this.length = at
   }
 
   /** source[start, end) as it is. */

@@ -52,6 +52,11 @@ export class AnswerWriter {
     return this.#out.length
   }
 
+  /** Forgets the answer; a buffer that grew large is let go. */
+  clear(): void {
+    this.#out.clear()
+  }
+
   /** @param maxBytes also bounds the encoded answer, the first record excepted. */
   begin(format: ReadFormat, maxBytes: number): void {
     const out = this.#out

@@ -91,7 +91,7 @@ function runShard(start: ShardStart): void {
     finishGroup: () => group.finish()
   })
   const coldWaits = new ColdWaits(replies, { counters, monotonicMs })
-  const readParts = { counters, monotonicMs, coldWaits, watches }
+  const readParts = { counters, monotonicMs, coldWaits, watches, recordBytesMax: start.recordBytesMax }
   const reads = new ReadQueue(log, new RingConsumer(rings.reads), replies, readParts)
   new ShardLoop({
     log,

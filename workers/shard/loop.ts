@@ -95,7 +95,8 @@ export class ShardLoop {
       this.#askForSlots()
       replies.flush()
       turnSeconds.observe((monotonicMs() - startMs) / 1000)
-      if (hadGroup || hasReads) {
+      // Reads do not go on while answers wait: main rings when there is room, which was asked for by now.
+      if (hadGroup || (hasReads && !replies.isWaiting)) {
         idleMemory.noteWork(monotonicMs())
         continue
       }

@@ -42,6 +42,15 @@ interface Waiting {
   readonly coldEndMs: number | null
 }
 
+export interface ReadParts {
+  readonly counters: Float64Array
+  readonly monotonicMs: () => number
+  readonly coldWaits: ColdWaits
+  readonly watches: WatchTable
+  /** Of key, value and headers of a record out of a compressed batch: a larger one is passed over. */
+  readonly recordBytesMax: number
+}
+
 export class ReadQueue {
   readonly #log: ShardLog
   readonly #ring: RingConsumer
@@ -55,14 +64,13 @@ export class ReadQueue {
   readonly #watches: WatchTable
   /** Partitions of which it was told once that they have batches that nobody can decode. */
   readonly #toldUndecodable = new Set<number>()
+  /** The same of records that are too large to be answered. */
+  readonly #toldTooLarge = new Set<number>()
+  readonly #recordBytesMax: number
   #task: ReadTask | null = null
+  #inflatedBytes = 0
 
-  constructor(
-    log: ShardLog,
-    ring: RingConsumer,
-    replies: ReplyWriter,
-    shared: { counters: Float64Array; monotonicMs: () => number; coldWaits: ColdWaits; watches: WatchTable }
-  ) {
+  constructor(log: ShardLog, ring: RingConsumer, replies: ReplyWriter, shared: ReadParts) {
     this.#log = log
     this.#ring = ring
     this.#replies = replies
@@ -70,12 +78,16 @@ export class ReadQueue {
     this.#monotonicMs = shared.monotonicMs
     this.#coldWaits = shared.coldWaits
     this.#watches = shared.watches
+    this.#recordBytesMax = shared.recordBytesMax
     this.#offsets = new OffsetQueue(log, replies, shared)
   }
 
   /** Partitions of a topic that is gone: what was told of them is of no use. */
   drop(range: HandleRange): void {
-    for (let handle = range.firstHandle; handle < endOf(range); handle++) this.#toldUndecodable.delete(handle)
+    for (let handle = range.firstHandle; handle < endOf(range); handle++) {
+      this.#toldUndecodable.delete(handle)
+      this.#toldTooLarge.delete(handle)
+    }
   }
 
   /** One turn. @returns whether reads are still waiting. @param onRoom main had asked for room in the ring. */
@@ -94,17 +106,26 @@ export class ReadQueue {
     return hasReads || hasOffsets
   }
 
-  /** @returns whether reads are still waiting. */
+  /**
+   * While answers wait for room in the ring no read goes on: else all answers that are asked for would stand here at once,
+   * and each may have one record more than main has reserved for it. @returns whether reads are still waiting.
+   */
   #runReads(): boolean {
     if (this.#task === null && this.#waiting.length === 0) return false
     const startMs = this.#monotonicMs()
     let left = TURN_BYTES
-    while (left > 0 && this.#monotonicMs() - startMs < TURN_MS) {
-      const before = this.#log.window.probe.memoryBytes + this.#log.window.probe.diskBytes
+    while (left > 0 && !this.#replies.isWaiting && this.#monotonicMs() - startMs < TURN_MS) {
+      const before = this.#workBytes
       if (!this.#stepOldest(left)) break
-      left -= Math.max(1, this.#log.window.probe.memoryBytes + this.#log.window.probe.diskBytes - before)
+      left -= Math.max(1, this.#workBytes - before)
     }
     return this.#task !== null || this.#waiting.length > 0
+  }
+
+  /** All that reads have taken from memory and disk, and inflated. */
+  get #workBytes(): number {
+    const { memoryBytes, diskBytes } = this.#log.window.probe
+    return memoryBytes + diskBytes + this.#inflatedBytes
   }
 
   #take(buffer: Buffer, at: number): void {
@@ -158,6 +179,7 @@ export class ReadQueue {
     let outcome: StepOutcome
     try {
       outcome = task.step(budgetBytes)
+      this.#inflatedBytes += task.inflatedBytes
     } catch (error) {
       if (error instanceof ColdSegmentAbsent) {
         this.#task = null
@@ -203,7 +225,7 @@ export class ReadQueue {
       }
       const log = topic.log(next.wanted.partition)
       const offset = Math.max(Number(next.wanted.offset), log.startOffset)
-      const task = new ReadTask(next.wanted, log, this.#log.read(log, offset), this.#answer)
+      const task = new ReadTask(next.wanted, log, this.#log.read(log, offset), this.#answer, this.#recordBytesMax)
       task.coldEndMs = next.coldEndMs
       return task
     }
@@ -225,6 +247,7 @@ export class ReadQueue {
     this.#counters[counterIndex.reads]! += 1
     this.#counters[counterIndex.readRecords]! += task.recordCount
     if (task.damagedFirst >= 0) this.#logDamage(task)
+    this.#answer.clear()
   }
 
   #refuse(task: ReadTask, error: DiskError): void {
@@ -241,15 +264,18 @@ export class ReadQueue {
   }
 
   /** Once a read, however many ranges it met. What any client can write is told once: it is no damage, and must not fill the log. */
-  #logDamage({ handle, damagedFirst: first, damagedLast: last, metDamagedBytes }: ReadTask): void {
-    if (metDamagedBytes) return this.#replies.log('error', 'a damaged range was read', { handle, first, last })
-    if (this.#toldUndecodable.has(handle)) return
-    this.#toldUndecodable.add(handle)
-    this.#replies.log('warn', 'records that cannot be decoded are passed over: a client sent them so', {
-      handle,
-      first,
-      last
-    })
+  #logDamage(task: ReadTask): void {
+    const { handle, damagedFirst: first, damagedLast: last } = task
+    if (task.metDamagedBytes) return this.#replies.log('error', 'a damaged range was read', { handle, first, last })
+    const warnOnce = (told: Set<number>, message: string): void => {
+      if (told.has(handle)) return
+      told.add(handle)
+      this.#replies.log('warn', message, { handle, first, last })
+    }
+    if (task.metUndecodable)
+      warnOnce(this.#toldUndecodable, 'records that cannot be decoded are passed over: a client sent them so')
+    if (task.metTooLarge)
+      warnOnce(this.#toldTooLarge, 'records larger than a record may be are passed over: a client sent them compressed')
   }
 
   /** Answers for the partitions of a topic that have a log here; the others are empty or another shard's. */

@@ -50,11 +50,22 @@ export class ReadTask {
   /** First and last offset of what is damaged, if any of that was met: it is passed over, or ended the read. −1: none. */
   damagedFirst = -1
   damagedLast = -1
-  /** It met bytes that are not as they were written; false: at most records that a client sent so that nobody can decode them. */
+  /** It met bytes that are not as they were written. */
   metDamagedBytes = false
+  /** It met records that a client sent so that nobody can decode them. */
+  metUndecodable = false
+  /** It met records that a client sent compressed and that are larger than a record may be. */
+  metTooLarge = false
+  /** What the last step inflated. */
+  inflatedBytes = 0
+  readonly #recordBytesMax: number
+  /** A record that is too large was met, and the answer has no place to say so. */
+  #isRefused = false
 
-  constructor(wanted: ReadWanted, log: PartitionLog, reader: LogReader, answer: AnswerWriter) {
+  /** @param recordBytesMax of key, value and headers of a record that comes out of a compressed batch. */
+  constructor(wanted: ReadWanted, log: PartitionLog, reader: LogReader, answer: AnswerWriter, recordBytesMax: number) {
     this.wanted = wanted
+    this.#recordBytesMax = recordBytesMax
     this.#log = log
     this.#reader = reader
     this.#answer = answer
@@ -91,6 +102,7 @@ export class ReadTask {
 
   /** Reads up to about `budgetBytes`, what is inflated included. After done the answer stands finished in the writer. */
   step(budgetBytes: number): StepOutcome {
+    this.inflatedBytes = 0
     if (this.#isBelowStart) return this.#finish()
     // Between two turns retention may drop what was next; an answer that has records ends before such a gap.
     if (this.#offset < this.#log.startOffset) {
@@ -104,7 +116,7 @@ export class ReadTask {
       const outcome = this.#reader.next(this.#offset)
       if (outcome === readOutcomes.damaged) {
         this.metDamagedBytes ||= this.#count === 0
-        return this.#damaged()
+        return this.#passOver(this.#reader.firstOffset, this.#reader.lastOffset)
       }
       if (outcome === readOutcomes.end) {
         // Nothing is left up to the end: a gap that compaction left there must not hold a poller (5.6).
@@ -113,9 +125,17 @@ export class ReadTask {
       }
       left -= this.#reader.end - this.#reader.start
       const isFull = this.#isOfBatches ? !this.#takeWhole() : !this.#takeBatch()
-      // A batch whose records cannot be decoded is passed over like a damaged one, and said so.
-      if (this.#records.cursor.status !== batchStatus.ok) return this.#damaged()
+      // Before anything else is inflated, and before the read waits for its next turn.
+      this.#records.close()
+      this.#record.clear()
       left -= this.#records.inflatedBytes
+      this.inflatedBytes += this.#records.inflatedBytes
+      // A batch whose records cannot be decoded is passed over like a damaged one, and said so.
+      if (this.#records.cursor.status !== batchStatus.ok) {
+        this.metUndecodable ||= this.#count === 0
+        return this.#passOver(this.#reader.firstOffset, this.#reader.lastOffset)
+      }
+      if (this.#isRefused) return stepOutcomes.damaged
       if (isFull) return this.#finish()
     }
     return stepOutcomes.more
@@ -145,6 +165,15 @@ export class ReadTask {
       if (record.offset < this.#offset) continue
       record.timestampMs = timestampOf(view, cursor)
       record.place(bytes, cursor)
+      if (this.#isTooLarge) {
+        // What is in the answer goes first.
+        if (this.#count > 0) return false
+        this.metTooLarge = true
+        this.#isRefused = this.#passOver(record.offset, record.offset) === stepOutcomes.damaged
+        continue
+      }
+      // All that are too large in a row are told in one.
+      if (this.#isRefused) return false
       // ES01 has no headers.
       const headerBytes = this.wanted.format === readFormats.es01 ? 0 : record.headerBytes
       const size = RECORD_OVERHEAD_BYTES + record.payloadBytes + headerBytes
@@ -163,13 +192,23 @@ export class ReadTask {
   }
 
   /**
+   * A few KiB can stand for a record of 32 MiB, and its JSON has up to six times as much. Whatever is not compressed took
+   * its bytes on the way in, when it was within the limit of that day, and is always answered.
+   */
+  get #isTooLarge(): boolean {
+    return (
+      this.#records.inflatedBytes > 0 && this.#record.payloadBytes + this.#record.headerBytes > this.#recordBytesMax
+    )
+  }
+
+  /**
    * A damaged range ends an answer that has records: the next read meets it first. There ES01 and batches, which have no
    * place to say what was skipped, are refused; the others go on behind it, in another step: so there can be many.
    */
-  #damaged(): StepOutcome {
+  #passOver(first: number, last: number): StepOutcome {
     if (this.#count > 0) return this.#finish()
-    if (this.damagedFirst < 0) this.damagedFirst = this.#reader.firstOffset
-    this.damagedLast = this.#reader.lastOffset
+    if (this.damagedFirst < 0) this.damagedFirst = first
+    this.damagedLast = last
     if (!this.#saysSkipped) return stepOutcomes.damaged
     const from = this.#offset
     this.#offset = Math.max(from, this.damagedLast + 1)

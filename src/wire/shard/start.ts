@@ -17,6 +17,8 @@ export interface ShardStart {
   readonly fillAheadBytes: number
   readonly settling: SettlingSettings
   readonly cleaning: CleaningSettings
+  /** Of key, value and headers of a record that reads are answered out of a compressed batch. */
+  readonly recordBytesMax: number
   readonly flushEveryRecords: number
   readonly flushIntervalMs: number
   readonly rings: ShardRings

@@ -36,7 +36,7 @@ function taskOf(log: ShardLog, writer: AnswerWriter, wanted: Wanted): ReadTask {
   const partition = partitionOf(log, 1, 0)
   const format = wanted.format ?? readFormats.jsonBase64
   const read = { requestId: 1, format, partition: 0, offset: BigInt(offset), isFromStart, maxRecords, maxBytes }
-  return new ReadTask(read, partition, log.read(partition, offset), writer)
+  return new ReadTask(read, partition, log.read(partition, offset), writer, 1024 * 1024)
 }
 
 function consume(log: ShardLog, wanted: Wanted = {}, betweenTurns: () => void = () => {}): Answer {
