@@ -6,9 +6,8 @@
  */
 import { createHash, createHmac, hash, pbkdf2, randomBytes, timingSafeEqual } from 'node:crypto'
 import { promisify } from 'node:util'
-import type { ScramVerifier, SecretTraces } from '../model/keys.ts'
+import { SECRET_PREFIX, type ScramVerifier, type SecretTraces } from '../model/keys.ts'
 
-const SECRET_PREFIX = 'esk_'
 const SECRET_RANDOM_BYTES = 32
 const KEY_ID_PREFIX = 'key_'
 const KEY_ID_RANDOM_BYTES = 6

@@ -6,6 +6,9 @@
  */
 import type { GrantAction, Principal } from './principal.ts'
 
+/** What every secret begins with. */
+export const SECRET_PREFIX = 'esk_'
+
 /** What one rule of a key lets it do, with which topics. */
 export interface GrantRule {
   readonly action: GrantAction

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { createHash, createHmac, pbkdf2Sync } from 'node:crypto'
 import { test } from 'node:test'
 import { Kafka, logLevel } from 'kafkajs'
+import type { Logger } from '../../src/base/logger.ts'
 import { apis } from '../../src/wire/kafka/apis/index.ts'
 import { kafkaErrors } from '../../src/wire/kafka/errors.ts'
 import { makeTestKey, revokeKey, startGuarded } from '../support/access.ts'
@@ -101,6 +102,54 @@ test('a wrong secret, the secret of another key, and an unknown mechanism are re
   assert.equal(errorCode, UNSUPPORTED_SASL_MECHANISM.code)
   assert.deepEqual(mechanisms, ['PLAIN', 'SCRAM-SHA-256', 'SCRAM-SHA-512'])
   assert.equal((await authenticate(client, 'x')).errorCode, ILLEGAL_SASL_STATE.code)
+})
+
+test('a refused login is in the log, with who it said to be and never a secret, and hammering does not fill it', async t => {
+  const warned: object[] = []
+  const debugged: object[] = []
+  const into = (lines: object[]) => (fields: object, message: string) => {
+    if (message === 'a Kafka login was refused') lines.push(fields)
+  }
+  const logger: Logger = { debug: into(debugged), info() {}, warn: into(warned), error() {} }
+  const { broker, admin } = await startGuarded(t, { logger })
+  const wrong = 'esk_wrong'
+  const listener = broker.kafka
+  const about = { listener, remoteAddress: '127.0.0.1' }
+  const problem = 'the user is the id of no key, or the password not its secret'
+  const login = async (id: string, secret: string): Promise<void> => {
+    const client = await connectKafka(t, broker.kafka)
+    assert.equal(await loginPlain(client, id, secret), kafkaErrors.SASL_AUTHENTICATION_FAILED.code)
+    await client.closed()
+  }
+  await login(admin.id, wrong)
+  assert.deepEqual(warned, [{ ...about, mechanism: 'PLAIN', keyId: admin.id, problem, unwarnedBefore: 0 }])
+  for (const digest of ['sha256', 'sha512'] as const) {
+    const client = await connectKafka(t, broker.kafka)
+    await loginScram(client, digest, { id: admin.id, secret: wrong })
+  }
+  await login('a\n\u{1f600}\\"b', wrong)
+  await login('x'.repeat(1000), wrong)
+  await login(admin.secret, admin.id)
+  await login(`${admin.secret.toUpperCase()}`, admin.id)
+  const bare = await connectKafka(t, broker.kafka)
+  await bare.call(apis.saslHandshake, 0, { mechanism: 'PLAIN' })
+  const token = Buffer.from(`\0bare\0${wrong}`)
+  bare.socket.write(Buffer.concat([Buffer.from([0, 0, 0, token.length]), token]))
+  await bare.closed()
+  const plain = (keyId: string) => ({ ...about, mechanism: 'PLAIN', keyId, problem })
+  assert.deepEqual(debugged, [
+    { ...plain(admin.id), mechanism: 'SCRAM-SHA-256' },
+    { ...plain(admin.id), mechanism: 'SCRAM-SHA-512' },
+    plain('a\\u000a\\ud83d\\ude00\\u005c"b'),
+    plain(`${'x'.repeat(24)}…`),
+    plain('(looks like a secret)'),
+    plain('(looks like a secret)'),
+    plain('bare')
+  ])
+  assert.equal(warned.length, 1)
+  const all = JSON.stringify([warned, debugged])
+  assert.ok(!all.includes(wrong) && !all.includes(admin.secret.slice(4, 20)))
+  assert.equal(broker.server.kafka?.probe.refused.authFailed, 8)
 })
 
 test('a key sees and reads the topics of its grants alone, and writes none that it may only read', async t => {

@@ -31,6 +31,7 @@ import { kafkaHandlers } from './handlers.ts'
 import { largestAnswerBytes } from './handlers/fetch-sizes.ts'
 import { KeyTurns } from './key-turns.ts'
 import { createProbe, type CloseReason, type KafkaProbe } from './probe.ts'
+import { RefusedLogins } from './refused-logins.ts'
 import { RequestTaker } from './requests.ts'
 import { SaslSession } from './sasl-session.ts'
 import { timeoutsOf, type KafkaBind, type KafkaSettings, type KafkaTimeouts } from './settings.ts'
@@ -158,7 +159,8 @@ class Listener implements KafkaGateway, ConnectionHost {
     const { clock } = this
     const topicIds = new TopicIds(directoryId)
     const fetchSessions = this.#fetchSessions
-    const shared = { broker, settings, logger, requestBudget, clock, topicIds, fetchSessions }
+    const refusedLogins = new RefusedLogins(logger, clock)
+    const shared = { broker, settings, logger, requestBudget, clock, topicIds, fetchSessions, refusedLogins }
     return { ...shared, readTurns: new KeyTurns(), clusterId: directoryId, handlers: kafkaHandlers }
   }
 

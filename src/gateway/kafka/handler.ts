@@ -16,6 +16,7 @@ import type { ReplyShare } from '../shared/reply-share.ts'
 import type { FetchSessions } from './fetch-sessions.ts'
 import type { KeyTurns } from './key-turns.ts'
 import type { CloseReason } from './probe.ts'
+import type { RefusedLogins } from './refused-logins.ts'
 import type { SaslSession } from './sasl-session.ts'
 import type { KafkaSettings } from './settings.ts'
 import type { TopicIds } from './topic-ids.ts'
@@ -32,6 +33,7 @@ export interface KafkaServices {
   readonly settings: KafkaSettings
   readonly clock: Clock
   readonly logger: Logger
+  readonly refusedLogins: RefusedLogins
   readonly topicIds: TopicIds
   readonly fetchSessions: FetchSessions
   /** Of reads of keys that have a quota. */

@@ -60,7 +60,10 @@ export class RequestTaker {
   /** Takes a token of SASL that has no header, bytes[start, end). The reply leaves at once: nothing else is in progress. */
   takeBare(client: ExchangeOwner, bytes: Buffer, start: number, end: number): Refusal | null {
     const step = client.sasl.take(bytes.subarray(start, end))
-    if (step.kind === 'refused') return { reason: 'authFailed', problem: step.told }
+    if (step.kind === 'refused') {
+      this.#services.refusedLogins.note(client, step.told)
+      return { reason: 'authFailed', problem: step.told }
+    }
     client.sendBare(step.reply)
     return null
   }

@@ -19,7 +19,7 @@ type Keys = Pick<KeyUseCases, 'principalOf' | 'scramKeyOf'>
 
 /** @returns an exchange of tokens of that mechanism, or null: it is not known here. */
 export function exchangeOf(mechanism: string, keys: Keys): SaslExchange | null {
-  if (mechanism === 'PLAIN') return { take: token => takePlain(token, keys) }
+  if (mechanism === 'PLAIN') return new PlainExchange(keys)
   if (mechanism === 'SCRAM-SHA-256') return new ScramExchange(keys, 'sha256')
   return mechanism === 'SCRAM-SHA-512' ? new ScramExchange(keys, 'sha512') : null
 }
@@ -30,14 +30,27 @@ const refused = (told: string): SaslStep => ({ kind: 'refused', told })
 const notKnown = refused('the user is the id of no key, or the password not its secret')
 const keyRevoked = refused('key revoked')
 
-/** authorization id NUL user NUL password */
-function takePlain(token: Buffer, keys: Keys): SaslStep {
-  const [authorizationId, user, password, ...more] = token.toString('utf8').split('\0')
-  if (password === undefined || more.length > 0) return refused('a token of PLAIN has three parts')
-  if (authorizationId !== '' && authorizationId !== user) return refused('nobody may act for another key')
-  const who = keys.principalOf(password)
-  if (who === null || who.keyId !== user) return notKnown
-  return who.isRevoked ? keyRevoked : { kind: 'done', who, reply: NO_BYTES }
+class PlainExchange implements SaslExchange {
+  readonly mechanism = 'PLAIN'
+  user: string | null = null
+  readonly #keys: Keys
+
+  constructor(keys: Keys) {
+    this.#keys = keys
+  }
+
+  /** authorization id NUL user NUL password */
+  take(token: Buffer): SaslStep {
+    const [authorizationId, user, password, ...more] = token.toString('utf8').split('\0')
+    if (user === undefined || password === undefined || more.length > 0) {
+      return refused('a token of PLAIN has three parts')
+    }
+    this.user = user
+    if (authorizationId !== '' && authorizationId !== user) return refused('nobody may act for another key')
+    const who = this.#keys.principalOf(password)
+    if (who === null || who.keyId !== user) return notKnown
+    return who.isRevoked ? keyRevoked : { kind: 'done', who, reply: NO_BYTES }
+  }
 }
 
 const NONCE_BYTES = 18
@@ -53,6 +66,8 @@ interface ScramBegun {
 }
 
 class ScramExchange implements SaslExchange {
+  readonly mechanism: string
+  user: string | null = null
   readonly #keys: Keys
   readonly #digest: ScramDigest
   /** After the first token. */
@@ -61,6 +76,7 @@ class ScramExchange implements SaslExchange {
   constructor(keys: Keys, digest: ScramDigest) {
     this.#keys = keys
     this.#digest = digest
+    this.mechanism = digest === 'sha256' ? 'SCRAM-SHA-256' : 'SCRAM-SHA-512'
   }
 
   take(token: Buffer): SaslStep {
@@ -72,8 +88,9 @@ class ScramExchange implements SaslExchange {
     const match = /^([ny],(?:a=([^,]*))?,)(n=([^,]*),r=([\x21-\x2b\x2d-\x7e]+)(?:,.*)?)$/.exec(text)
     if (match === null) return refused('not a first token of SCRAM without channel binding')
     const [, gs2 = '', acting, bare = '', user = '', clientNonce = ''] = match
+    this.user = nameOf(user)
     if (acting !== undefined && acting !== user) return refused('nobody may act for another key')
-    const key = this.#keys.scramKeyOf(nameOf(user), this.#digest)
+    const key = this.#keys.scramKeyOf(this.user, this.#digest)
     if (key === null) return notKnown
     const { salt, iterations } = key.verifier
     const nonce = clientNonce + randomBytes(NONCE_BYTES).toString('base64url')

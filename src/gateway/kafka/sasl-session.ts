@@ -4,6 +4,13 @@
  */
 import type { Principal } from '../../model/principal.ts'
 
+/** Who a client says it is. */
+export interface SaslClaim {
+  readonly mechanism: string
+  /** As its tokens have it, of any length; null: none that can be read. */
+  readonly user: string | null
+}
+
 /** What a mechanism says to a token. */
 export type SaslStep =
   | { readonly kind: 'done'; readonly who: Principal; readonly reply: Buffer }
@@ -12,7 +19,7 @@ export type SaslStep =
   | { readonly kind: 'refused'; readonly told: string }
 
 /** One exchange of tokens. */
-export interface SaslExchange {
+export interface SaslExchange extends SaslClaim {
   /** @param token borrowed until return. */
   take(token: Buffer): SaslStep
 }
@@ -22,6 +29,8 @@ export class SaslSession {
   isBare = false
   /** null: nobody yet. */
   who: Principal | null
+  /** Who it said to be when it was refused. */
+  claim: SaslClaim | null = null
   /** null: no mechanism was agreed on, or the exchange is over. */
   #exchange: SaslExchange | null = null
 
@@ -43,9 +52,11 @@ export class SaslSession {
 
   /** @param token borrowed until return. */
   take(token: Buffer): SaslStep {
-    if (this.#exchange === null) return { kind: 'refused', told: 'no mechanism was agreed on before this token' }
-    const step = this.#exchange.take(token)
+    const exchange = this.#exchange
+    if (exchange === null) return { kind: 'refused', told: 'no mechanism was agreed on before this token' }
+    const step = exchange.take(token)
     if (step.kind === 'more') return step
+    if (step.kind === 'refused') this.claim = { mechanism: exchange.mechanism, user: exchange.user }
     this.#exchange = null
     this.isBare = false
     if (step.kind === 'done') this.who = step.who

@@ -8,7 +8,7 @@ const NO_BYTES: Buffer = Buffer.alloc(0)
 export const saslAuthenticateHandler: KafkaHandler = handlerOf(
   saslAuthenticate,
   call => {
-    const { body, client } = call
+    const { body, client, services } = call
     if (!client.sasl.isUnderWay) {
       const errorMessage = 'a mechanism has to be agreed on before, by SaslHandshake'
       return call.answer({ errorCode: kafkaErrors.ILLEGAL_SASL_STATE.code, errorMessage, authBytes: NO_BYTES })
@@ -19,6 +19,7 @@ export const saslAuthenticateHandler: KafkaHandler = handlerOf(
     }
     const errorCode = kafkaErrors.SASL_AUTHENTICATION_FAILED.code
     call.answer({ errorCode, errorMessage: step.told, authBytes: NO_BYTES })
+    services.refusedLogins.note(client, step.told)
     client.refuse('authFailed', step.told)
   },
   { isOpenToAll: true }
