@@ -9,7 +9,8 @@ export function batchSizeRefusal(topic: Topic, size: number, maxRecordBytes: num
   const brokerLimit = batchBytesMax(maxRecordBytes)
   const limit = limitOf(topic, brokerLimit)
   if (size <= limit) return null
-  const setting = limit < brokerLimit ? ownSetting(topic) : '--max-record-bytes, and 1 MiB for what is around it'
+  const setting =
+    limit < brokerLimit ? ownSetting('max.message.bytes', topic) : '--max-record-bytes, and 1 MiB for what is around it'
   return new BrokerError('BATCH_TOO_LARGE', { size, limit, setting })
 }
 
@@ -25,7 +26,7 @@ export function sizeRefusal(topic: Topic, records: RecordSource, maxRecordBytes:
     size: records.largestPayloadBytes,
     parts: records.hasHeaders ? 'key, value and headers' : 'key and value',
     limit,
-    setting: limit < maxRecordBytes ? ownSetting(topic) : '--max-record-bytes'
+    setting: limit < maxRecordBytes ? ownSetting('max_message_bytes', topic) : '--max-record-bytes'
   })
 }
 
@@ -35,6 +36,7 @@ function limitOf({ config }: Topic, brokerLimit: number): number {
   return own !== null && own < brokerLimit ? own : brokerLimit
 }
 
-function ownSetting({ name }: Topic): string {
-  return `max_message_bytes of topic '${name}'`
+/** @param setting as the client knows it: Kafka's clients encode batches, others send records. */
+function ownSetting(setting: string, { name }: Topic): string {
+  return `${setting} of topic '${name}'`
 }

@@ -98,7 +98,7 @@ test('what is larger than its topic takes is refused with the limit and its name
   const larger = clientBatch({ records: [{ value: 'x'.repeat(1001) }] })
   const produced = await produceBatch(client, 't', 0, larger, 8)
   assert.equal(produced.errorCode, kafkaErrors.MESSAGE_TOO_LARGE.code)
-  const text = `${larger.length} bytes: over the limit of ${batch.length} (max_message_bytes of topic 't')`
+  const text = `${larger.length} bytes: over the limit of ${batch.length} (max.message.bytes of topic 't')`
   assert.ok(produced.errorMessage?.includes(text), produced.errorMessage ?? '')
   const value = 'x'.repeat(batch.length + 1)
   const answer = await api.post('/topics/t/produce', { records: [{ value: 'small' }, { value }] })

@@ -1,6 +1,7 @@
 /** From the broker's errors to those of the Kafka protocol. Pure, any thread. */
-import { BrokerError } from '../../model/errors.ts'
+import { BrokerError, errorText } from '../../model/errors.ts'
 import { kafkaErrors } from '../../wire/kafka/errors.ts'
+import { nameOfField } from './topic-configs.ts'
 
 /** What a client is told of an error: its code, and words where the version has a place for them. */
 export interface Told {
@@ -26,12 +27,21 @@ export function recordErrorsOf(error: BrokerError): readonly RecordError[] {
   return typeof index === 'number' ? [{ batchIndex: index, batchIndexErrorMessage: error.message }] : []
 }
 
-/** The same of a topic that is made or changed: what is wrong with it is a setting, or the number of its partitions. */
-export function toldOfConfig(error: unknown): Told {
+/**
+ * The same of a topic that is made or changed: what is wrong with it is a setting, or the number of its partitions. Both are
+ * called what the client calls them.
+ * @param partitionsName the field of its request that says how many partitions.
+ */
+export function toldOfConfig(error: unknown, partitionsName = 'num_partitions'): Told {
   const told = toldOf(error)
   if (!(error instanceof BrokerError) || (error.code !== 'FIELD_INVALID' && error.code !== 'FIELD_RANGE')) return told
-  const isOfPartitions = error.details['field'] === 'partitions'
-  return { ...told, errorCode: (isOfPartitions ? kafkaErrors.INVALID_PARTITIONS : kafkaErrors.INVALID_CONFIG).code }
+  const { code, details } = error
+  const isOfPartitions = details['field'] === 'partitions'
+  const field = isOfPartitions ? partitionsName : nameOfField(String(details['field']))
+  return {
+    errorCode: (isOfPartitions ? kafkaErrors.INVALID_PARTITIONS : kafkaErrors.INVALID_CONFIG).code,
+    errorMessage: errorText(code, { ...details, field })
+  }
 }
 
 /** How long a client has to wait whose key is over its quota; 0: it is not that. */

@@ -64,6 +64,26 @@ const showLimit = (value: number | bigint | null): string => (value === null ? N
 export const KAFKA_PARTITIONER: Partitioner = 'murmur2'
 const PARTITIONER = 'millrace.partitioner'
 
+/** What the fields of a configuration are called over Kafka. Nobody can set the schemas there, so that one keeps its name. */
+const namesOfFields: Readonly<Record<keyof TopicConfig, string>> = {
+  cleanup_policy: 'cleanup.policy',
+  max_message_bytes: 'max.message.bytes',
+  message_timestamp_type: 'message.timestamp.type',
+  partitioner: PARTITIONER,
+  retention_bytes: 'retention.bytes',
+  retention_ms: 'retention.ms',
+  segment_bytes: 'segment.bytes',
+  segment_ms: 'segment.ms',
+  tombstone_retention_ms: 'delete.retention.ms',
+  validate_schema: 'validate_schema'
+}
+
+/** @param field of the broker's errors, also within a `config`. @returns its name over Kafka, or the field: it is no setting. */
+export function nameOfField(field: string): string {
+  const own = field.replace(/^config\./, '')
+  return Object.hasOwn(namesOfFields, own) ? namesOfFields[own as keyof TopicConfig] : field
+}
+
 const rows: Readonly<Record<string, Row>> = {
   'cleanup.policy': {
     type: list,

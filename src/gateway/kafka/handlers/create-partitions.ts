@@ -32,7 +32,7 @@ async function addTo({ who, body, services: { broker } }: Call, wanted: Wanted):
     if (!body.validateOnly) await broker.addPartitions(who, { name, partitions })
     return done
   } catch (error) {
-    return toldOfConfig(error)
+    return toldOfConfig(error, 'count')
   }
 }
 
