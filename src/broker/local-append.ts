@@ -72,7 +72,7 @@ export class LocalAppend {
     }
     const request = new OneShardAppend(asked(caller, topic, records), this.#oversized, held)
     const { count, ringBytes: bytes, hasHeaders } = records
-    const flags = recordFlags(hasHeaders)
+    const flags = recordFlags(hasHeaders, topic.config.message_timestamp_type)
     link.endProduce(frame, { type: 'produce', flags, firstHandle: topic.firstHandle, count, bytes, producer }, request)
     return submitOutcomes.taken
   }
@@ -108,7 +108,7 @@ export class LocalAppend {
       this.#oversized.release(held)
     )
     for (const { link, frame, count, bytes } of parts) {
-      const flags = recordFlags(records.hasHeaders)
+      const flags = recordFlags(records.hasHeaders, topic.config.message_timestamp_type)
       const head = { type: 'produce', flags, firstHandle: topic.firstHandle, count, bytes, producer } as const
       link.endProduce(frame as ProduceFrame, head, merge.part(link.shard))
     }

@@ -6,7 +6,7 @@
  */
 import { grownFloat64, grownInt32, grownUint32, grownUint8 } from '../base/grow.ts'
 
-/** Flags of a batch: it begins a segment; a client encoded it; and the time of append becomes that of its records. */
+/** Flags of a batch: it begins a segment; a client encoded it; and the time of append is that of its records. */
 export const BATCH_ROLLS = 1
 export const BATCH_IS_GIVEN = 2
 export const BATCH_TAKES_APPEND_TIME = 4
@@ -47,6 +47,15 @@ export class GroupBatches {
 
   isGiven(batch: number): boolean {
     return ((this.flags[batch] as number) & BATCH_IS_GIVEN) !== 0
+  }
+
+  takesAppendTime(batch: number): boolean {
+    return ((this.flags[batch] as number) & BATCH_TAKES_APPEND_TIME) !== 0
+  }
+
+  /** Was it opened for records with that flag, and may take more? No client's batch is. */
+  isOpenFor(batch: number, flag: 0 | typeof BATCH_TAKES_APPEND_TIME): boolean {
+    return ((this.flags[batch] as number) & (BATCH_IS_GIVEN | BATCH_TAKES_APPEND_TIME)) === flag
   }
 
   /** Its records have the times that a client gave them. */

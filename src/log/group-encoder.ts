@@ -106,13 +106,13 @@ export class GroupEncoder {
    * @returns the index of the first of them; their results are asked for by index.
    */
   gather(topic: TopicLogs, records: RingRecords, sequences?: RequestSequences): number {
-    const { source, hasHeaders, count } = records
+    const { source, hasHeaders, takesAppendTime, count } = records
     const entries = this.records
     const first = entries.count
     entries.reserve(first + count)
     const sourceIndex = this.#sources.indexOf(source)
     const view = this.#sources.view(sourceIndex)
-    const flags = hasHeaders ? HAS_HEADERS : 0
+    const flags = (hasHeaders ? HAS_HEADERS : 0) | (takesAppendTime ? TAKES_APPEND_TIME : 0)
     let position = records.at
     for (let record = first; record < first + count; record++) {
       const keyLength = view.getInt32(position)
@@ -188,16 +188,17 @@ export class GroupEncoder {
   #place(log: PartitionLog, record: number, bodyBytes: number): void {
     if (log.groupPlace === NONE) this.#join(log)
     const batches = this.#batches
+    const flag = this.records.takesAppendTime(record) ? BATCH_TAKES_APPEND_TIME : 0
     let batch = this.#lastBatch[log.groupPlace] as number
     let bytes = 0
     if (batch !== NONE) {
       bytes = recordBytes(batches.records[batch] as number, bodyBytes)
       const isFull = (batches.bytes[batch] as number) + bytes > limits.batchBytesTarget
-      if (isFull || batches.isGiven(batch) || log.mustRoll(bytes)) batch = NONE
+      if (isFull || !batches.isOpenFor(batch, flag) || log.mustRoll(bytes)) batch = NONE
     }
     if (batch === NONE) {
       bytes = recordBytes(0, bodyBytes) + BATCH_HEADER_BYTES
-      batch = this.#openBatch(log, 0, bytes, 1)
+      batch = this.#openBatch(log, flag, bytes, 1)
     }
     const tail = batches.tail[batch] as number
     if (tail === NONE) batches.head[batch] = record
@@ -348,7 +349,8 @@ export class GroupEncoder {
       baseOffset: this.#batches.base[batch] as number,
       leaderEpoch: log.leaderEpoch,
       timestampMs: this.receiveMs,
-      recordCount: delta
+      recordCount: delta,
+      takesAppendTime: this.#batches.takesAppendTime(batch)
     })
     return position
   }
@@ -361,7 +363,7 @@ export class GroupEncoder {
     const sourceAt = this.records.at[record] as number
     const end = copyBytes(source, sourceAt, sourceAt + (batches.bytes[batch] as number), target, at)
     placeBatch(target, at, batches.base[batch] as number, log.leaderEpoch)
-    if (((batches.flags[batch] as number) & BATCH_TAKES_APPEND_TIME) !== 0) stampBatch(target, at, end, this.receiveMs)
+    if (batches.takesAppendTime(batch)) stampBatch(target, at, end, this.receiveMs)
     return end
   }
 

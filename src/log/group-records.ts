@@ -11,7 +11,7 @@ import { TWO_32 } from '../wire/primitives/u64.ts'
 /** Flags of an entry. */
 export const IS_DUPLICATE = 1
 export const HAS_HEADERS = 2
-/** Of a batch that a client encoded: the time of append counts. */
+/** The time of append counts: its batch says so. */
 export const TAKES_APPEND_TIME = 4
 
 const FIRST_RECORDS = 4096

@@ -12,4 +12,6 @@ export interface RingRecords {
   readonly count: number
   /** Each is followed by its headers. */
   readonly hasHeaders: boolean
+  /** Their batches say that the time of append counts (message.timestamp.type = LogAppendTime). */
+  readonly takesAppendTime: boolean
 }

@@ -30,7 +30,7 @@ export interface TopicConfig {
   readonly tombstone_retention_ms: number | bigint
   /** Records must match the latest schema of valueSubjectOf(topic). Shown only where it is true: the seed has no such field. */
   readonly validate_schema: boolean
-  /** Shown only where it is LogAppendTime, likewise. Records of HTTP and ES01 have the time of their append in any case. */
+  /** Shown only where it is LogAppendTime, likewise. Records of HTTP and ES01 have the time of their append in any case; this says what their batches call it. */
   readonly message_timestamp_type: TimestampType
   /** Bytes of a batch of Kafka's clients, and of key, value and headers of one record of others. null: what the broker takes. */
   readonly max_message_bytes: number | null

@@ -2,7 +2,8 @@
  * A produce on its way into the requests ring of a shard: where its bytes go, and what stands before them. Main thread; the
  * link that began a frame ends it (shard-link.ts).
  */
-import { PRODUCE_HAS_HEADERS } from '../wire/shard/messages.ts'
+import type { TimestampType } from '../model/topic.ts'
+import { PRODUCE_HAS_HEADERS, PRODUCE_TAKES_APPEND_TIME } from '../wire/shard/messages.ts'
 
 /** A produce frame under way: where its bytes go. Filled by the caller, then sealed by the link. */
 export interface ProduceFrame {
@@ -27,7 +28,7 @@ export interface ProduceHead {
   readonly producer: number
 }
 
-/** The flags of records: whether their ring layout has headers. */
-export function recordFlags(hasHeaders: boolean): number {
-  return hasHeaders ? PRODUCE_HAS_HEADERS : 0
+/** The flags of records: whether their ring layout has headers, and whose times count in their topic. */
+export function recordFlags(hasHeaders: boolean, type: TimestampType): number {
+  return (hasHeaders ? PRODUCE_HAS_HEADERS : 0) | (type === 'LogAppendTime' ? PRODUCE_TAKES_APPEND_TIME : 0)
 }

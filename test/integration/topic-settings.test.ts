@@ -6,7 +6,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { apis } from '../../src/wire/kafka/apis/index.ts'
 import { kafkaErrors } from '../../src/wire/kafka/errors.ts'
-import { startBroker, waitFor } from '../support/broker.ts'
+import { startBroker, waitFor, type TestBroker } from '../support/broker.ts'
 import { clientBatch, gzip, splitBatches, withCrc } from '../support/client-batches.ts'
 import { HttpApi, type ErrorBody } from '../support/http-api.ts'
 import { openClient, readAll } from '../support/es01-session.ts'
@@ -66,6 +66,64 @@ test('records of a topic with LogAppendTime have the time of their append, whate
   assert.deepEqual(await offsetAt(client, 't', timeMs), [0, timeMs])
   assert.deepEqual(await offsetAt(client, 't', timeMs + 1), [-1, -1])
 })
+
+for (const shards of [1, 3]) {
+  const where = `${shards} shard(s)`
+  test(`what HTTP and ES01 write to a topic with LogAppendTime says so to Kafka, after a start and a compaction too: ${where}`, async t => {
+    const flags = { '--shards': shards }
+    const first = await startBroker(t, { flags })
+    const api = new HttpApi(first.url)
+    await api.createTopic('t', 3, {
+      message_timestamp_type: 'LogAppendTime',
+      cleanup_policy: 'compact',
+      segment_bytes: 1000
+    })
+    const partitions = [0, 1, 2]
+    const pad = 'x'.repeat(400)
+    const all = (key: string, value: string) => partitions.map(partition => ({ partition, key, value: value + pad }))
+    await api.produce('t', all('k', 'old'))
+    const binary = await openClient(t, first.es01)
+    for (const value of ['new', 'newer', 'newest']) {
+      const records = all('k', value).map(record => ({
+        partition: record.partition,
+        key: Buffer.from(record.key),
+        value: Buffer.from(record.value),
+        headers: [{ name: 'h', value: Buffer.from('v') }]
+      }))
+      await binary.produce('t', records)
+    }
+    await api.produce('t', all('other', 'last'))
+    const seen = async (broker: TestBroker, partition: number): Promise<[number, number][]> => {
+      const client = await connectKafka(t, broker.kafka)
+      const [fetched] = await fetchPartitions(client, 't', { [partition]: 0 })
+      const batches = splitBatches(fetched?.records ?? Buffer.alloc(0))
+      const read = await new HttpApi(broker.url).consumeAll('t', partition)
+      const timeOf = new Map(read.map(({ offset, timestamp_ms }) => [offset, timestamp_ms]))
+      return batches.map(batch => {
+        assert.deepEqual(withCrc(Buffer.from(batch)), batch)
+        assert.equal(batch.readInt16BE(21), LOG_APPEND_TIME)
+        const timeMs = Number(batch.readBigInt64BE(35))
+        const offset = Number(batch.readBigInt64BE(0)) + batch.readInt32BE(23)
+        assert.equal(timeOf.get(offset), timeMs)
+        return [offset, timeMs]
+      })
+    }
+    const before = await Promise.all(partitions.map(async partition => seen(first, partition)))
+    assert.deepEqual(
+      before.map(batches => batches.map(([offset]) => offset)),
+      partitions.map(() => [0, 1, 2, 3, 4])
+    )
+    await first.stop()
+    const second = await startBroker(t, { dataDir: first.dataDir, flags })
+    assert.deepEqual(await Promise.all(partitions.map(async partition => seen(second, partition))), before)
+    assert.equal((await new HttpApi(second.url).post('/admin/run-compaction', '')).status, 204)
+    const after = await Promise.all(partitions.map(async partition => seen(second, partition)))
+    for (const [partition, batches] of after.entries()) {
+      const kept = before[partition]?.filter(([offset]) => offset >= 3)
+      assert.deepEqual(batches, kept)
+    }
+  })
+}
 
 test('the type of times counts from the next batch on, back and forth', async t => {
   const broker = await startBroker(t)

@@ -41,6 +41,8 @@ export interface TestRequest {
   readonly producer?: number
   /** They come as one batch that a client encoded, all for one partition: what its header says beside them. */
   readonly batch?: Omit<ClientBatch, 'records'>
+  /** Their topic has LogAppendTime. */
+  readonly takesAppendTime?: boolean
 }
 
 /** A clock that stands until it is moved; may be moved back. */
@@ -127,9 +129,9 @@ function zigzag(value: number): Buffer {
 }
 
 /** Records where a shard finds them. */
-export function ringRecords(records: readonly TestRecord[]): RingRecords {
+export function ringRecords(records: readonly TestRecord[], takesAppendTime = false): RingRecords {
   const source = ringLayout(records)
-  return { source, at: 0, end: source.length, count: records.length, hasHeaders: haveHeaders(records) }
+  return { source, at: 0, end: source.length, count: records.length, hasHeaders: haveHeaders(records), takesAppendTime }
 }
 
 /** Gathers requests as one group; those of a producer are checked first, as a shard does. @throws BrokerError SEQUENCE_GAP, SEQUENCE_TOO_LOW @returns for each request the index of its first record. */
@@ -139,7 +141,7 @@ export function gather(log: ShardLog, requests: readonly TestRequest[]): number[
     const topic = log.table.topic(firstHandle)
     if (topic === undefined) throw new RangeError(`no topic with first handle ${firstHandle} is open`)
     if (request.batch !== undefined) return gatherBatch(log, request)
-    const ring = ringRecords(records)
+    const ring = ringRecords(records, request.takesAppendTime)
     if (producer === undefined) return log.encoder.gather(topic, ring)
     const sequences = new RequestSequences()
     const fault = sequences.check(topic, producer, ring)
@@ -149,12 +151,13 @@ export function gather(log: ShardLog, requests: readonly TestRequest[]): number[
 }
 
 /** Gathers a batch, judged first as a shard does it. @throws BrokerError BATCH_OUT_OF_ORDER @returns its index. */
-function gatherBatch(log: ShardLog, { firstHandle, records, batch = {}, producer }: TestRequest): number {
+function gatherBatch(log: ShardLog, request: TestRequest): number {
+  const { firstHandle, records, batch = {}, producer, takesAppendTime = false } = request
   const partition = records[0]?.partition ?? 0
   const bytes = clientBatch({ ...batch, records, ...(producer !== undefined && { producerId: producer }) })
   const partitionLog = partitionOf(log, firstHandle, partition)
   const count = records.length
-  const given = { source: bytes, at: 0, bytes: bytes.length, partition, recordCount: count, takesAppendTime: false }
+  const given = { source: bytes, at: 0, bytes: bytes.length, partition, recordCount: count, takesAppendTime }
   if (producer === undefined) return log.encoder.gatherBatch(partitionLog, given, null)
   const { epoch = 0, sequence = 0 } = batch
   const verdict = judgeBatch(partitionLog.producers.of(producer), { producer, epoch, sequence, count })

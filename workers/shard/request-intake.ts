@@ -14,6 +14,7 @@ import {
   BATCH_TAKES_APPEND_TIME,
   PRODUCE_HAS_HEADERS,
   PRODUCE_HEADER_BYTES,
+  PRODUCE_TAKES_APPEND_TIME,
   REPLY_HEADER_BYTES,
   REPLY_LAST,
   replyTypes,
@@ -59,8 +60,10 @@ export class RequestIntake {
     }
     assert(type === requestTypes.produce, 'a request ring carries produce, check and batch frames only')
     const { encoder } = this.#log
-    const hasHeaders = ((source[at + 1] as number) & PRODUCE_HAS_HEADERS) !== 0
-    const records = { source, at: body, end: body + source.readUInt32BE(at + 16), count, hasHeaders }
+    const flags = source[at + 1] as number
+    const hasHeaders = (flags & PRODUCE_HAS_HEADERS) !== 0
+    const takesAppendTime = (flags & PRODUCE_TAKES_APPEND_TIME) !== 0
+    const records = { source, at: body, end: body + source.readUInt32BE(at + 16), count, hasHeaders, takesAppendTime }
     if (producer === 0) return requests.add(requestId, encoder.gather(topic, records), count, noDuplicates)
     // All of it is checked before any of it is staged.
     const fault = this.#sequences.check(topic, producer, records)

@@ -125,6 +125,8 @@ export interface BatchFields {
   readonly timestampMs: number
   /** At least 1; the records carry the offset deltas 0 … recordCount − 1. */
   readonly recordCount: number
+  /** That time is the one of append, and is to be read so. */
+  readonly takesAppendTime: boolean
 }
 
 /**
@@ -138,7 +140,7 @@ export function sealBatch(target: Buffer, start: number, end: number, fields: Ba
   placeBatch(target, start, fields.baseOffset, fields.leaderEpoch)
   writeU32(target, start + BATCH_LENGTH_AT, end - start - BATCH_LENGTH_BASE)
   target[start + MAGIC_AT] = MAGIC
-  writeU16(target, start + ATTRIBUTES_AT, 0)
+  writeU16(target, start + ATTRIBUTES_AT, fields.takesAppendTime ? LOG_APPEND_TIME_BIT : 0)
   writeU32(target, start + LAST_OFFSET_DELTA_AT, fields.recordCount - 1)
   write64(target, start + BASE_TIMESTAMP_AT, fields.timestampMs)
   write64(target, start + MAX_TIMESTAMP_AT, fields.timestampMs)

@@ -13,7 +13,7 @@ import type { SettleFailure, SettleReport, SettleWish } from './settle.ts'
 /**
  * Requests ring.
  *
- *   PRODUCE   0 u8 type=1 · 1 u8 flags (1: records have headers) · 2 u16 0 · 4 u32 request id · 8 u32 first handle of the topic
+ *   PRODUCE   0 u8 type=1 · 1 u8 flags (1: records have headers, 2: the time of append counts) · 2 u16 0 · 4 u32 request id · 8 u32 first handle of the topic
  *             12 u32 record count · 16 u32 bytes of records · 20 u64 producer number, 0 none · 28 records
  *   CHECK     the same with type=5 and, for records, runs of 16 bytes: partition u32 · count u32 · first sequence i64.
  *             Answered by CHECKED, or FAILED as the PRODUCE of such records would be; stages nothing
@@ -52,8 +52,9 @@ export const requestTypes = {
   batch: 11
 } as const
 export const PRODUCE_HEADER_BYTES = 28
-/** Flag of a PRODUCE. */
+/** Flags of a PRODUCE. */
 export const PRODUCE_HAS_HEADERS = 1
+export const PRODUCE_TAKES_APPEND_TIME = 2
 /** Flag of a BATCH. */
 export const BATCH_TAKES_APPEND_TIME = 1
 export const CHECK_RUN_BYTES = 16

@@ -40,14 +40,21 @@ const decodeBatch: (
 const TIMESTAMP_MS = 1_700_000_000_123
 
 /** One batch of the records at target[at…], from sources of their own. @returns the position after it. */
-function encodeBatch(records: readonly TestRecord[], target: Buffer, at: number, baseOffset: number): number {
+function encodeBatch(
+  records: readonly TestRecord[],
+  target: Buffer,
+  at: number,
+  baseOffset: number,
+  takesAppendTime = false
+): number {
   let end = at + BATCH_HEADER_BYTES
   for (let i = 0; i < records.length; i++) {
     // A lead-in, so that places inside the source matter.
     const source = Buffer.concat([Buffer.alloc(i % 5, 0xee), ringBytesOf(records[i] as TestRecord)])
     end = writeRecord(target, end, i, source, i % 5)
   }
-  sealBatch(target, at, end, { baseOffset, leaderEpoch: 3, timestampMs: TIMESTAMP_MS, recordCount: records.length })
+  const fields = { baseOffset, leaderEpoch: 3, timestampMs: TIMESTAMP_MS, recordCount: records.length }
+  sealBatch(target, at, end, { ...fields, takesAppendTime })
   return end
 }
 
@@ -93,7 +100,8 @@ describe('a batch made by the broker', () => {
         value: random.bytes(random.below(5) === 0 ? 0 : random.below(300))
       }))
       const baseOffset = random.below(2 ** 31) * 1000
-      const end = encodeBatch(records, target, 16, baseOffset)
+      const takesAppendTime = round % 2 === 1
+      const end = encodeBatch(records, target, 16, baseOffset, takesAppendTime)
       assert.equal(checkBatch(target, 16, end), 0, random.replay)
       const batch = await decodeBatch(new Decoder(Buffer.from(target.subarray(16, end))))
       const { records: decoded, ...header } = batch
@@ -108,7 +116,7 @@ describe('a batch made by the broker', () => {
         producerEpoch: -1,
         firstSequence: -1,
         maxTimestamp: String(TIMESTAMP_MS),
-        timestampType: 0
+        timestampType: takesAppendTime ? 1 : 0
       })
       assert.deepEqual(
         decoded.map(({ key, value, offset, timestamp, headers }) => ({ key, value, offset, timestamp, headers })),
@@ -169,7 +177,7 @@ describe('a batch made by the broker', () => {
 
   it('without records, or with impossible lengths, is a bug of the caller', () => {
     const target = Buffer.alloc(200)
-    const fields = { baseOffset: 0, leaderEpoch: 0, timestampMs: 0, recordCount: 1 }
+    const fields = { baseOffset: 0, leaderEpoch: 0, timestampMs: 0, recordCount: 1, takesAppendTime: false }
     assert.throws(() => sealBatch(target, 0, 61, fields), BugError)
     assert.throws(() => sealBatch(target, 0, 201, fields), BugError)
     assert.throws(() => sealBatch(target, 0, 70, { ...fields, recordCount: 0 }), BugError)
