@@ -61,9 +61,10 @@ function formatConfigValue(name: string, value: Whole | string | boolean | null)
   return `${name}=${value === null && limitFields.has(name) ? 'unlimited' : String(value)}`
 }
 
-/** The configuration of a topic, a field per line. */
+/** The configuration of a topic, a field per line. An answer has no partitioner where it is the usual one: producers need to know. */
 export function formatConfig(config: TopicConfigFields): string[] {
-  return Object.entries(config).map(([field, value]) => formatConfigValue(field, value))
+  const shown = { ...config, partitioner: config.partitioner ?? 'fnv1a' }
+  return Object.entries(shown).map(([field, value]) => formatConfigValue(field, value))
 }
 
 /** Producer ids: a line per partition that one wrote to, or one that says there is none. */

@@ -96,12 +96,20 @@ export function buildProgram(io: CliIo, finish: (code: ExitCode) => void): Comma
   return program
 }
 
-/** `error: unknown option '--x'\n(Did you mean --y?)` → one line under our name. */
+/** What people write who know other tools, and what to write instead, where such an option is unknown. */
+const optionHints: Readonly<Record<string, string>> = {
+  '--partitions': 'topic add-partitions gives a topic more of them',
+  '--config': 'each setting is an option of its own, as --retention-ms 7d',
+  '--add-config': 'each setting is an option of its own, as --retention-ms 7d',
+  '--bootstrap-server': 'the broker is named by --broker, as http://127.0.0.1:9000'
+}
+
+/** `error: unknown option '--x'\n(Did you mean --y?)` → one line under our name, with the hint that there is for it. */
 function oneLine(text: string): string {
-  return text
-    .trim()
-    .replace(/^error: /, 'millrace: ')
-    .replace(/\s*\n\s*\(Did you mean (.+)\?\)$/, ': did you mean $1?')
+  const line = text.trim().replace(/^error: /, 'millrace: ')
+  const hint = optionHints[/unknown option '(--[a-z-]+)/.exec(line)?.[1] ?? '']
+  if (hint !== undefined) return line.replace(/\s*\n[^]*$/, '') + `: ${hint}`
+  return line.replace(/\s*\n\s*\(Did you mean (.+)\?\)$/, ': did you mean $1?')
 }
 
 /** Commander has printed its own errors; the rest is printed here. With --json a failure of a request is JSON too. */

@@ -63,7 +63,7 @@ test('topic describe prints one line per partition with exact numbers', async t 
   const { stdout } = await run(['topic', 'describe', '--name', 'orders', '--broker', broker.url])
   assert.deepEqual(stdout.split('\n'), [
     "topic 'orders' with 1 partition(s)",
-    'config retention_ms=unlimited retention_bytes=1024 cleanup_policy=delete',
+    'config retention_ms=unlimited retention_bytes=1024 cleanup_policy=delete partitioner=fnv1a',
     'partition=0 start_offset=0 end_offset=9007199254740993 segments=2 size_bytes=70',
     ''
   ])
@@ -270,6 +270,10 @@ test('control characters of a value cannot break the line or steer the terminal'
 test('wrong use exits 2 with one line that helps', async () => {
   const cases: [string[], RegExp][] = [
     [['topci', 'list'], /unknown command 'topci': did you mean topic\?/],
+    [['topic', 'alter', 'x', '--partitions', '3'], /unknown option '--partitions': topic add-partitions gives a topic/],
+    [['topic', 'create', 'x', '--config', 'a=b'], /unknown option '--config': each setting is an option of its own/],
+    [['topic', 'alter', 'x', '--add-config', 'a=b'], /'--add-config': each setting is an option of its own/],
+    [['topic', 'list', '--bootstrap-server', 'x:9092'], /'--bootstrap-server': the broker is named by --broker/],
     [['topic', 'create', '--nam', 'x'], /unknown option '--nam': did you mean --name\?/],
     [['topic', 'create'], /--name is missing/],
     [['topic', 'create', '--name', 'x', '--partitions', 'two'], /--partitions 'two' is not a whole number/],
