@@ -5,7 +5,7 @@
 import type { Quotas } from '../control/quotas.ts'
 import type { BrokerError } from '../model/errors.ts'
 import type { Principal } from '../model/principal.ts'
-import type { ProduceCaller, ReadCaller, RecordSource } from '../model/requests.ts'
+import type { ProduceCaller, ReadCaller, ReadCost, RecordSource } from '../model/requests.ts'
 import { RECORD_FIXED_BYTES } from '../wire/produce/ring-layout.ts'
 import type { AppendCaller, EngineReadCaller } from './engine.ts'
 import type { ProduceGate } from './produce-gate.ts'
@@ -61,8 +61,11 @@ export class MeteredProduce implements AppendCaller {
   }
 }
 
-/** A read: charged when its answer is complete, also if its client is gone by then; of several readers, to each. */
-export class MeteredRead implements EngineReadCaller {
+/**
+ * A read: charged when its answer is complete, also if its client is gone by then, or when its caller says so; of several
+ * readers, to each.
+ */
+export class MeteredRead implements EngineReadCaller, ReadCost {
   readonly #caller: ReadCaller
   readonly #readers: Principal | readonly Principal[]
   readonly #quotas: Quotas
@@ -76,6 +79,11 @@ export class MeteredRead implements EngineReadCaller {
   }
 
   onReadCounted(records: number, payloadBytes: number): void {
+    if (this.#caller.onReadCost === undefined) this.charge(records, payloadBytes)
+    else this.#caller.onReadCost(this, records, payloadBytes)
+  }
+
+  charge(records: number, payloadBytes: number): void {
     const counts = this.#counts
     const readers = this.#readers
     if (!isSeveral(readers)) {

@@ -107,6 +107,12 @@ export interface ReadRequest {
   readonly format: ReadFormat
 }
 
+/** Where a read is counted and charged. */
+export interface ReadCost {
+  /** So much was consumed. At most once a read. */
+  charge(records: number, payloadBytes: number): void
+}
+
 /** Hears the answer of one read: chunks in order, or one failure. Never called before submitRead returned. */
 export interface ReadCaller {
   /**
@@ -115,6 +121,11 @@ export interface ReadCaller {
    */
   onReadChunk(bytes: Buffer, start: number, end: number, totalBytes: number, isLast: boolean): void
   onReadFailed(error: BrokerError): void
+  /**
+   * Just before the last chunk. For callers that may give up what they have read: they charge what they send, when they do.
+   * Left out: all of it is charged now.
+   */
+  onReadCost?(cost: ReadCost, records: number, payloadBytes: number): void
 }
 
 /** Somebody who waits until a partition has something to read. */

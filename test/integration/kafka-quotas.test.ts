@@ -8,12 +8,13 @@ import { apis } from '../../src/wire/kafka/apis/index.ts'
 import { kafkaErrors } from '../../src/wire/kafka/errors.ts'
 import { startGuarded, type GuardedBroker, type KeyAnswer } from '../support/access.ts'
 import { waitFor } from '../support/broker.ts'
-import { clientBatch } from '../support/client-batches.ts'
+import { clientBatch, splitBatches, zstd } from '../support/client-batches.ts'
 import { HttpApi, parse } from '../support/http-api.ts'
-import { fetchBody, produceBody } from '../support/kafka-calls.ts'
+import { fetchBody, produceBatch, produceBody } from '../support/kafka-calls.ts'
 import { connectKafka, decodeResponse, type KafkaClient } from '../support/kafka-client.ts'
 import { loginPlain } from '../support/kafka-login.ts'
 import { ClientSession, partitionsOf } from '../support/kafka-session.ts'
+import { untilWatching } from '../support/metrics-held.ts'
 
 const RATE = 1_000_000
 const LARGE = 300_000
@@ -156,6 +157,67 @@ test('a key that fetches over many connections at once gets no more than over on
   const seconds = (performance.now() - startMs) / 1000
   assert.ok(bytes >= RATE, 'what the quota gives at once has come')
   assert.ok(bytes <= RATE * (1 + seconds) + large.length, `${bytes} bytes in ${seconds} s`)
+})
+
+/** What the broker counts as consumed of the topic: records and bytes. */
+async function consumed({ admin }: Stage): Promise<number[]> {
+  const page = (await admin.api.get('/metrics')).text
+  return ['records', 'bytes'].map(what => {
+    const found = new RegExp(`^es_topic_${what}_consumed_total\\{topic="t"\\} (\\d+)$`, 'm').exec(page)
+    return Number(found?.[1] ?? NaN)
+  })
+}
+
+test('a fetch that waits for more is charged and counted for what it sends, not for what it has read before', async t => {
+  const part = batchOf(9000)
+  // All of it is less than the quota gives at once; with what was read and dropped on the way it would be more.
+  const s = await stage(t, { consume_bytes_per_sec: DEEP_RATE })
+  const writer = await connectKafka(t, s.broker.kafka)
+  assert.equal(await loginPlain(writer, s.admin.id, s.admin.secret), 0)
+  const client = await s.connect()
+  assert.equal((await produce(writer, part)).errorCode, 0)
+  const body = fetchBody('t', { 0: 0 }, { maxWaitMs: 60_000, minBytes: 3 * part.length })
+  const sent = client.send(apis.fetch, 11, body)
+  await untilWatching(s.admin, 1)
+  assert.deepEqual(await consumed(s), [0, 0], 'it has read, and sent nothing')
+  for (let i = 0; i < 2; i++) assert.equal((await produce(writer, part)).errorCode, 0)
+  const response = await client.next()
+  assert.ok(response?.correlationId === sent)
+  const answer = decodeResponse(apis.fetch, 11, response)
+  assert.equal(partitionsOf(answer)[0]?.records?.length, 3 * part.length)
+  assert.equal(answer.throttleTimeMs, 0)
+  assert.deepEqual(await consumed(s), [3, 3 * part.length])
+})
+
+test('what does not fit into an answer, or its client could not read, is not counted as consumed', async t => {
+  const s = await stage(t, {})
+  const admin = await connectKafka(t, s.broker.kafka)
+  assert.equal(await loginPlain(admin, s.admin.id, s.admin.secret), 0)
+  const request = { topics: [{ name: 't', count: 8, assignments: null }], timeoutMs: 1000, validateOnly: false }
+  assert.equal((await admin.call(apis.createPartitions, 2, request)).results[0]?.errorCode, 0)
+  const one = batchOf(5000)
+  const packed = clientBatch({ records: [{ value: 'z' }, { value: 'z' }], ...zstd })
+  const write = async (index: number, batch: Buffer) =>
+    assert.equal((await produceBatch(admin, 't', index, batch)).errorCode, 0)
+  for (let partition = 0; partition < 8; partition++) await write(partition, one)
+  for (const batch of [packed, one]) await write(0, batch)
+  const offsets = Object.fromEntries(Array.from({ length: 8 }, (_, partition) => [partition, 0]))
+  let records = 0
+  let bytes = 0
+  const fetchAll = async (version: number, asked: object): Promise<number> => {
+    const answer = await admin.call(apis.fetch, version, fetchBody('t', offsets, asked))
+    const batches = partitionsOf(answer).flatMap(({ records }) => splitBatches(records ?? Buffer.alloc(0)))
+    for (const batch of batches) {
+      records += batch.readInt32BE(57)
+      bytes += batch.length
+    }
+    assert.deepEqual(await consumed(s), [records, bytes])
+    return batches.length
+  }
+  assert.equal(await fetchAll(9, {}), 8, 'old clients get what stands before the first batch of zstd')
+  assert.equal(await fetchAll(11, {}), 10)
+  const few = await fetchAll(11, { maxBytes: one.length + 10 })
+  assert.ok(few > 0 && few < 8, `${few} batches`)
 })
 
 test('a session outlives a throttled fetch', async t => {

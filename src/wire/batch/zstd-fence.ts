@@ -4,16 +4,15 @@
  */
 import { assert } from '../../base/assert.ts'
 import { codecOf } from './client-batch.ts'
-import { ATTRIBUTES_AT, BATCH_LENGTH_AT, BATCH_LENGTH_BASE, ZSTD_CODEC } from './layout.ts'
-
-/** As much of a batch as says how long it is and how it is compressed. */
-const HEAD_BYTES = ATTRIBUTES_AT + 2
+import { BATCH_HEADER_BYTES, BATCH_LENGTH_AT, BATCH_LENGTH_BASE, RECORD_COUNT_AT, ZSTD_CODEC } from './layout.ts'
 
 export class ZstdFence {
   /** Bytes of whole batches before the first of zstd. */
   clearBytes = 0
+  /** Records of those. */
+  clearRecords = 0
   isFound = false
-  readonly #head = Buffer.alloc(HEAD_BYTES)
+  readonly #head = Buffer.alloc(BATCH_HEADER_BYTES)
   #headBytes = 0
   /** Of the batch in hand, after its head. */
   #restBytes = 0
@@ -30,10 +29,10 @@ export class ZstdFence {
   }
 
   #takeHead(bytes: Buffer, start: number, end: number): number {
-    const part = Math.min(HEAD_BYTES - this.#headBytes, end - start)
+    const part = Math.min(BATCH_HEADER_BYTES - this.#headBytes, end - start)
     bytes.copy(this.#head, this.#headBytes, start, start + part)
     this.#headBytes += part
-    if (this.#headBytes === HEAD_BYTES) this.#open()
+    if (this.#headBytes === BATCH_HEADER_BYTES) this.#open()
     return start + part
   }
 
@@ -42,8 +41,9 @@ export class ZstdFence {
     this.isFound = codecOf(this.#head, 0) === ZSTD_CODEC
     if (this.isFound) return
     const batchBytes = BATCH_LENGTH_BASE + this.#head.readInt32BE(BATCH_LENGTH_AT)
-    assert(batchBytes > HEAD_BYTES, 'a stored batch has a whole header')
+    assert(batchBytes >= BATCH_HEADER_BYTES, 'a stored batch has a whole header')
     this.clearBytes += batchBytes
-    this.#restBytes = batchBytes - HEAD_BYTES
+    this.clearRecords += this.#head.readInt32BE(RECORD_COUNT_AT)
+    this.#restBytes = batchBytes - BATCH_HEADER_BYTES
   }
 }

@@ -4,7 +4,13 @@ import { describe, it } from 'node:test'
 import { BrokerError, type ErrorCode } from '../../../src/model/errors.ts'
 import { limits } from '../../../src/model/limits.ts'
 import type { Principal } from '../../../src/model/principal.ts'
-import { RESULT_BYTES, submitOutcomes } from '../../../src/model/requests.ts'
+import {
+  RESULT_BYTES,
+  readFormats,
+  submitOutcomes,
+  type ReadCaller,
+  type ReadCost
+} from '../../../src/model/requests.ts'
 import { payloadBytesOf } from '../../../src/broker/metering.ts'
 import { ProduceScanner } from '../../../src/wire/json/produce-scanner.ts'
 import { BrokerStage, keyWith, maxRecordBytes, recordOf } from './broker-stage.ts'
@@ -231,6 +237,32 @@ describe('what went through a topic', () => {
     const { id: otherId } = stage.catalog.topicNamed('other') ?? assert.fail('it exists')
     const zeros = { producedRecords: 0, producedBytes: 0, consumedRecords: 0, consumedBytes: 0 }
     assert.deepEqual([stage.traffic.of(otherId), stage.gates.of(otherId).openCount], [zeros, 0])
+  })
+
+  it('is of a read what its caller says that it sent, where it says so', async () => {
+    const stage = stageWith('t')
+    const { id } = stage.catalog.topicNamed('t') ?? assert.fail('it exists')
+    const roomBytes = () => stage.quotas.readAllowance(key)?.roomBytes ?? NaN
+    const before = roomBytes()
+    const costs: [ReadCost, number, number][] = []
+    const caller: ReadCaller = {
+      onReadChunk() {},
+      onReadFailed: error => assert.fail(error),
+      onReadCost: (...cost) => void costs.push(cost)
+    }
+    const place = { topic: 't', partition: 0, offsetHigh: 0, offsetLow: 0 }
+    const read = { ...place, maxRecords: 10, maxBytes: 1000, format: readFormats.batches }
+    for (let i = 0; i < 2; i++) stage.broker.submitRead(key, read, caller)
+    for (const { caller: metered } of stage.reads) metered.onReadCounted(7, 700)
+    assert.equal(stage.traffic.of(id).consumedBytes, 0)
+    assert.equal(roomBytes(), before)
+    const [[dropped, ...told] = [], [sent] = []] = costs
+    assert.ok(dropped !== undefined && sent !== undefined)
+    assert.deepEqual(told, [7, 700])
+    sent.charge(5, 500)
+    const { consumedRecords, consumedBytes } = stage.traffic.of(id)
+    assert.deepEqual([consumedRecords, consumedBytes], [5, 500])
+    assert.equal(roomBytes(), before - 500)
   })
 
   it('begins anew in a topic that was deleted, also for what was in progress', async () => {

@@ -6,7 +6,7 @@
  *             └──────────── a partition has more, or the time is over ◀──────────────┘
  *
  * A round reads what is ready alone. What was read and dropped by an earlier one counts as it was; once there is enough in
- * all it is read again.
+ * all it is read again. The key is charged for what the answer brings, and keeps its turn until then.
  *
  * What a read may bring is taken from what the fetch may: one that brought less gives the rest to those after it. A batch is
  * never cut, so one may be larger than its share: it is kept if it still fits, if it is the first that came, or if its
@@ -221,11 +221,11 @@ export class FetchCall implements PartitionReader, SessionCall {
   }
 
   #endRound(): void {
-    this.#leaveTurn()
     this.#isOver ||= this.#call.services.clock.monotonicMs() >= this.#deadlineMs
     const isEnough = this.#isOver || this.#seenBytes() >= this.#minBytes
-    if (isEnough && this.#hasDropped()) this.#readAll()
-    else if (isEnough) this.#answer()
+    if (isEnough && !this.#hasDropped()) return this.#answer()
+    this.#leaveTurn()
+    if (isEnough) this.#readAll()
     else this.#wait()
   }
 
@@ -280,7 +280,6 @@ export class FetchCall implements PartitionReader, SessionCall {
   /** Over the quota of its key, or its turn did not come: nothing is held, and nothing is said of any partition. */
   #answerNothing(): void {
     this.#isDone = true
-    this.#leaveTurn()
     if (this.#isWhole) this.#call.services.fetchSessions.close(this.#session)
     this.#finish([], new Map())
   }
@@ -300,6 +299,7 @@ export class FetchCall implements PartitionReader, SessionCall {
   #finish(responses: ReturnType<typeof fetchResponses>, chunkOf: ReadonlyMap<Buffer, Buffer>): void {
     const call = this.#call
     const { broker, clock } = call.services
+    this.#leaveTurn()
     if (this.#timer !== null) clearTimeout(this.#timer)
     const { id: sessionId } = this.#session
     this.#session.endCall(broker, call.who, this.#touched, clock.monotonicMs())

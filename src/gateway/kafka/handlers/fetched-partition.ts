@@ -6,7 +6,15 @@ import { assert } from '../../../base/assert.ts'
 import type { BrokerError } from '../../../model/errors.ts'
 import type { TopicId } from '../../../model/ids.ts'
 import type { Principal } from '../../../model/principal.ts'
-import type { Broker, ReadCaller, ReadRequest, SubmitOutcome, Watch, WatchCaller } from '../../../model/requests.ts'
+import type {
+  Broker,
+  ReadCaller,
+  ReadCost,
+  ReadRequest,
+  SubmitOutcome,
+  Watch,
+  WatchCaller
+} from '../../../model/requests.ts'
 import { readFormats } from '../../../model/requests.ts'
 import { STORED_BATCHES_AT, storedBatchesHead } from '../../../wire/batch/stored-batches.ts'
 import { ZstdFence } from '../../../wire/batch/zstd-fence.ts'
@@ -79,6 +87,9 @@ export class FetchedPartition implements ReadCaller, WatchCaller {
   #reader: PartitionReader | null = null
   #watch: Watch | null = null
   #pieces: Pieces | null = null
+  /** Of the last read, and its records. */
+  #cost: ReadCost | null = null
+  #recordCount = 0
   #fence: ZstdFence | null = null
   #hasHead = false
   #toldHighWatermark = -1
@@ -168,6 +179,11 @@ export class FetchedPartition implements ReadCaller, WatchCaller {
     else this.#owner.onWatchFailed(this)
   }
 
+  onReadCost(cost: ReadCost, records: number): void {
+    this.#cost = cost
+    this.#recordCount = records
+  }
+
   onReadChunk(bytes: Buffer, start: number, end: number, totalBytes: number, isLast: boolean): void {
     let at = start
     if (!this.#hasHead) {
@@ -217,16 +233,19 @@ export class FetchedPartition implements ReadCaller, WatchCaller {
     if (fence?.isFound !== true) return
     this.isCut = true
     this.bytes = fence.clearBytes
+    this.#recordCount = fence.clearRecords
     if (fence.clearBytes > 0) return this.#pieces?.cut(fence.clearBytes)
     this.dropRecords()
     this.errorCode = kafkaErrors.UNSUPPORTED_COMPRESSION_TYPE.code
   }
 
-  /** Takes the batches, as views for a response, and notes the buffer of each: they are the caller's from here on. */
+  /** Takes the batches, as views for a response, and notes the buffer of each: they are the caller's, and charged, from here on. */
   takeRecords(chunkOf: Map<Buffer, Buffer>): Buffer | readonly Buffer[] {
     const pieces = this.#pieces
     this.#pieces = null
     if (pieces === null) return NO_BYTES
+    this.#cost?.charge(this.#recordCount, this.bytes)
+    this.#cost = null
     return pieces.chunks.map((chunk, i) => {
       const view = chunk.subarray(0, pieces.lengths[i])
       chunkOf.set(view, chunk)
@@ -238,6 +257,7 @@ export class FetchedPartition implements ReadCaller, WatchCaller {
   dropRecords(): void {
     this.#pieces?.drop()
     this.#pieces = null
+    this.#cost = null
   }
 
   /** Before another read. */

@@ -12,7 +12,10 @@ describe('the first batch of zstd', () => {
     const dice = diceOf(seed)
     for (let round = 0; round < 500; round++) {
       const before = Array.from({ length: dice.below(4) }, () =>
-        clientBatch({ records: [{ value: 'x'.repeat(dice.below(90)) }], ...(dice.chance(0.5) && gzip) })
+        clientBatch({
+          records: Array.from({ length: 1 + dice.below(3) }, () => ({ value: 'x'.repeat(dice.below(90)) })),
+          ...(dice.chance(0.5) && gzip)
+        })
       )
       const hasZstd = dice.chance(0.7)
       const rest = hasZstd ? [clientBatch({ records: [{ value: 'v' }], ...zstd }), ...before] : []
@@ -25,6 +28,8 @@ describe('the first batch of zstd', () => {
       }
       assert.equal(fence.isFound, hasZstd)
       assert.equal(fence.clearBytes, Buffer.concat(before).length)
+      const records = before.reduce((sum, batch) => sum + batch.readInt32BE(57), 0)
+      assert.equal(fence.clearRecords, records)
     }
   })
 })
