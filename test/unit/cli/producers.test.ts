@@ -145,7 +145,10 @@ test('topic alter sends what was given and prints the configuration as it is the
   const { code, stdout } = await run([...words, broker.url])
   assert.deepEqual(
     [code, stdout],
-    [0, 'retention_ms=unlimited\nretention_bytes=1024\ncleanup_policy=delete\nsegment_bytes=1048576\npartitioner=fnv1a\n']
+    [
+      0,
+      'retention_ms=unlimited\nretention_bytes=1024\ncleanup_policy=delete\nsegment_bytes=1048576\npartitioner=fnv1a\n'
+    ]
   )
   const { method, url, body: sent } = broker.asked[0] ?? assert.fail('nothing was asked')
   assert.deepEqual(
@@ -177,7 +180,10 @@ test('topic show-config prints a field per line, and with --json the answer as i
   const body = '{"retention_ms":18446744073709551615,"retention_bytes":null}'
   const broker = await startFakeBroker(t, () => ({ status: 200, body }))
   const words = ['topic', 'show-config', '--name', 'x', '--broker', broker.url]
-  assert.equal((await run(words)).stdout, 'retention_ms=18446744073709551615\nretention_bytes=unlimited\npartitioner=fnv1a\n')
+  assert.equal(
+    (await run(words)).stdout,
+    'retention_ms=18446744073709551615\nretention_bytes=unlimited\npartitioner=fnv1a\n'
+  )
   assert.equal((await run([...words, '--json'])).stdout, `${body}\n`)
   assert.equal(`${broker.asked[0]?.method} ${broker.asked[0]?.url}`, 'GET /topics/x/config')
 })
