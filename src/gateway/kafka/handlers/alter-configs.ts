@@ -14,6 +14,7 @@ import type { Principal } from '../../../model/principal.ts'
 import { toldOfConfig } from '../refusals.ts'
 import { repeatedNames } from '../repeated-names.ts'
 import { changedList, fallbackPatch, patchOf } from '../topic-configs.ts'
+import { inTurns } from '../turns.ts'
 
 /** What is done to one setting. */
 const operations = { set: 0, delete: 1, append: 2, subtract: 3 } as const
@@ -21,7 +22,7 @@ const operations = { set: 0, delete: 1, append: 2, subtract: 3 } as const
 export const alterConfigsHandler: KafkaHandler = handlerOf(alterConfigs, async call => {
   const { settings } = call.services
   const responses = []
-  for (const resource of call.body.resources) {
+  for await (const resource of inTurns(call.body.resources)) {
     const patch = (): TopicConfigPatch =>
       merged([fallbackPatch(settings), ...resource.configs.map(({ name, value }) => patchOf(name, value, settings))])
     responses.push(await alter(call, resource, patch))
@@ -31,7 +32,7 @@ export const alterConfigsHandler: KafkaHandler = handlerOf(alterConfigs, async c
 
 export const incrementalAlterConfigsHandler: KafkaHandler = handlerOf(incrementalAlterConfigs, async call => {
   const responses = []
-  for (const resource of call.body.resources) {
+  for await (const resource of inTurns(call.body.resources)) {
     const patch = (current: TopicConfig): TopicConfigPatch =>
       merged(resource.configs.map(change => changeOf(change, current, call.services)))
     responses.push(await alter(call, resource, patch))

@@ -6,6 +6,7 @@ import { handlerOf, type KafkaCall, type KafkaHandler } from '../handler.ts'
 import { NODE_ID } from '../node.ts'
 import { toldOfConfig, type Told } from '../refusals.ts'
 import { repeatedNames, repeatedTopic } from '../repeated-names.ts'
+import { inTurns } from '../turns.ts'
 
 type Call = KafkaCall<typeof createPartitions.request.fields, typeof createPartitions.response.fields>
 type Wanted = ReadOf<typeof createPartitions.request.fields>['topics'][number]
@@ -15,7 +16,7 @@ const done = { errorCode: kafkaErrors.NONE.code, errorMessage: null }
 export const createPartitionsHandler: KafkaHandler = handlerOf(createPartitions, async call => {
   const repeated = repeatedNames(call.body.topics)
   const results = []
-  for (const wanted of call.body.topics) {
+  for await (const wanted of inTurns(call.body.topics)) {
     const { name } = wanted
     results.push({ name, ...(repeated.has(name) ? repeatedTopic : await addTo(call, wanted)) })
   }

@@ -8,6 +8,7 @@ import { NODE_ID } from '../node.ts'
 import { toldOfConfig, type Told } from '../refusals.ts'
 import { repeatedNames, repeatedTopic } from '../repeated-names.ts'
 import { KAFKA_PARTITIONER, patchOf, showConfig } from '../topic-configs.ts'
+import { inTurns } from '../turns.ts'
 
 type Call = KafkaCall<typeof createTopics.request.fields, typeof createTopics.response.fields>
 type Wanted = ReadOf<typeof createTopics.request.fields>['topics'][number]
@@ -22,7 +23,7 @@ const COPIES = 1
 export const createTopicsHandler: KafkaHandler = handlerOf(createTopics, async call => {
   const repeated = repeatedNames(call.body.topics)
   const topics: ToldTopic[] = []
-  for (const wanted of call.body.topics) {
+  for await (const wanted of inTurns(call.body.topics)) {
     const { name } = wanted
     topics.push(repeated.has(name) ? { name, ...repeatedTopic } : await createOne(call, wanted))
   }

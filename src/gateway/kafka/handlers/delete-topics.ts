@@ -5,6 +5,7 @@ import type { WriteOf } from '../../../wire/kafka/schema.ts'
 import { handlerOf, type KafkaCall, type KafkaHandler } from '../handler.ts'
 import { toldOf } from '../refusals.ts'
 import { nameOfId } from '../topic-names.ts'
+import { inTurns } from '../turns.ts'
 
 type Call = KafkaCall<typeof deleteTopics.request.fields, typeof deleteTopics.response.fields>
 type ToldTopic = WriteOf<typeof deleteTopics.response.fields>['responses'][number]
@@ -15,8 +16,9 @@ const TOPIC_IDS_SINCE = 6
 export const deleteTopicsHandler: KafkaHandler = handlerOf(deleteTopics, async call => {
   const { version, body, services, who } = call
   const responses: ToldTopic[] = []
-  if (version < TOPIC_IDS_SINCE) for (const name of body.topicNames) responses.push(await deleteOne(call, name))
-  for (const { name, topicId } of body.topics) {
+  const names = version < TOPIC_IDS_SINCE ? body.topicNames : []
+  for await (const name of inTurns(names)) responses.push(await deleteOne(call, name))
+  for await (const { name, topicId } of inTurns(body.topics)) {
     const known = name ?? nameOfId(services, who, topicId)
     if (known === null) responses.push({ name, topicId, errorCode: kafkaErrors.UNKNOWN_TOPIC_ID.code })
     else responses.push({ ...(await deleteOne(call, known)), topicId })
