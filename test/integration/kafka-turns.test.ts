@@ -15,17 +15,17 @@ const { UNKNOWN_TOPIC_OR_PARTITION } = kafkaErrors
 
 /** By what is asked: a request that names them all, to the codes that it is answered. */
 const requests: Readonly<Record<string, (client: KafkaClient) => Promise<number[]>>> = {
-  DeleteTopics: async client => {
+  deleteTopics: async client => {
     const { responses } = await client.call(apis.deleteTopics, 4, { topicNames: names, timeoutMs: 1000 })
     return responses.map(({ errorCode }) => errorCode)
   },
-  IncrementalAlterConfigs: async client => {
+  incrementalAlterConfigs: async client => {
     const configs = [{ name: 'retention.ms', configOperation: 0, value: '1000' }]
     const resources = names.map(resourceName => ({ resourceType: TOPIC, resourceName, configs }))
     const { responses } = await client.call(apis.incrementalAlterConfigs, 1, { resources, validateOnly: false })
     return responses.map(({ errorCode }) => errorCode)
   },
-  DescribeConfigs: async client => {
+  describeConfigs: async client => {
     const resources = names.map(resourceName => ({ resourceType: TOPIC, resourceName, configurationKeys: null }))
     const { results } = await client.call(apis.describeConfigs, 4, { resources })
     return results.map(({ errorCode }) => errorCode)
