@@ -72,7 +72,9 @@ describe('the sequences of a producer', () => {
         if (dice.chance(0.5)) offset += 1 + dice.below(3)
         sequences.accept(count, offset, highWatermark)
         for (let i = 0; i < count; i++) offsets.push(offset++)
-        if (dice.chance(commits)) highWatermark = dice.chance(0.5) ? offset : (offsets.at(-2) ?? 0)
+        // Anywhere within the last records, and never back.
+        if (dice.chance(commits))
+          highWatermark = dice.chance(0.5) ? offset : Math.max(highWatermark, offsets.at(-2) ?? 0)
         if (dice.chance(rollbacks)) {
           const isEmpty = sequences.rollback(highWatermark)
           while ((offsets.at(-1) ?? -1) >= highWatermark) offsets.pop()
