@@ -8,6 +8,7 @@ import type {
   TopicConfigFields,
   Whole
 } from '../client/http/http-client.ts'
+import type { TopicConfig } from '../model/topic.ts'
 import { alignWords } from './table.ts'
 
 const escapes: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r' }
@@ -54,17 +55,28 @@ export function showTime(timestampMs: Whole): string {
   return Number.isNaN(date.getTime()) ? `${timestampMs}ms` : date.toISOString()
 }
 
-/** null in them is no limit. */
+/** null in them is no limit; in others it is what the settings of the broker say. */
 const limitFields = new Set(['retention_ms', 'retention_bytes'])
 
 function formatConfigValue(name: string, value: Whole | string | boolean | null): string {
-  return `${name}=${value === null && limitFields.has(name) ? 'unlimited' : String(value)}`
+  if (value === null) return `${name}=${limitFields.has(name) ? 'unlimited' : 'default'}`
+  return `${name}=${value}`
 }
 
-/** The configuration of a topic, a field per line. An answer has no partitioner where it is the usual one: producers need to know. */
+/** Fields that an answer leaves out where they have these values. Whoever writes to the topic needs to know them all the same. */
+const silentFields = {
+  validate_schema: false,
+  message_timestamp_type: 'CreateTime',
+  max_message_bytes: null,
+  segment_ms: null,
+  partitioner: 'fnv1a'
+} as const satisfies Partial<TopicConfig>
+
+/** The whole configuration of a topic, an entry per field. */
 export function formatConfig(config: TopicConfigFields): string[] {
-  const shown = { ...config, partitioner: config.partitioner ?? 'fnv1a' }
-  return Object.entries(shown).map(([field, value]) => formatConfigValue(field, value))
+  // Those of the answer come first, in its order.
+  const whole = { ...config, ...silentFields, ...config }
+  return Object.entries(whole).map(([field, value]) => formatConfigValue(field, value))
 }
 
 /** Producer ids: a line per partition that one wrote to, or one that says there is none. */

@@ -61,7 +61,8 @@ test('the configuration of a topic is changed and shown on the command line', as
   const run = (command: string) => runMillrace(command.split(' '), { env: { MILLRACE_BROKER: broker.url } })
   const config = (retention: string, segmentBytes: number) =>
     `retention_ms=${retention}\nretention_bytes=unlimited\ncleanup_policy=delete\nsegment_bytes=${segmentBytes}\n` +
-    'tombstone_retention_ms=86400000\npartitioner=fnv1a\n'
+    'tombstone_retention_ms=86400000\nvalidate_schema=false\nmessage_timestamp_type=CreateTime\n' +
+    'max_message_bytes=default\nsegment_ms=default\npartitioner=fnv1a\n'
   const altered = await run('topic alter --name orders --retention-ms 18446744073709551615 --segment-bytes 1MiB')
   assert.deepEqual(altered, { code: 0, stdout: config('18446744073709551615', 1_048_576), stderr: '' })
   assert.equal((await run('topic show-config --name orders')).stdout, altered.stdout)
@@ -74,7 +75,7 @@ test('the configuration of a topic is changed and shown on the command line', as
   assert.match(refused.stderr, /PUT .*\/topics\/orders\/config answered 400: /)
   assert.equal((await run('topic show-config --name orders')).stdout, cleared.stdout)
   const validated = await run('topic alter --name orders --validate-schema true')
-  assert.equal(validated.stdout, cleared.stdout.replace('partitioner', 'validate_schema=true\npartitioner'))
+  assert.equal(validated.stdout, cleared.stdout.replace('validate_schema=false', 'validate_schema=true'))
   assert.equal((await run('topic show-config --name orders')).stdout, validated.stdout)
   assert.equal((await run('topic alter --name orders --validate-schema false')).stdout, cleared.stdout)
   const unclear = await run('topic alter --name orders --validate-schema yes')

@@ -219,7 +219,6 @@ function handleFields(topic: PartitionHandles): { json: object; text: string } {
 export function topicRow(topic: Topic): Row {
   const { partitioner, ...config } = topic.config
   const { id, name } = topic
-  const settings = formatConfig(config)
   const handles = handleFields(topic)
   const json = { id, name, ...handles.json, partitioner, deleted: false }
   // Numbers beyond 2^53 are exact as text; JSON.stringify takes no bigint.
@@ -229,7 +228,7 @@ export function topicRow(topic: Topic): Row {
   ])
   return {
     json: { ...json, config: Object.fromEntries(exact) as object },
-    text: `${name} id=${id} ${handles.text} partitioner=${partitioner} ${settings.join(' ')}`,
+    text: `${name} id=${id} ${handles.text} ${formatConfig({ ...topic.config }).join(' ')}`,
     isDamage: false
   }
 }

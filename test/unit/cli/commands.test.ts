@@ -63,10 +63,22 @@ test('topic describe prints one line per partition with exact numbers', async t 
   const { stdout } = await run(['topic', 'describe', '--name', 'orders', '--broker', broker.url])
   assert.deepEqual(stdout.split('\n'), [
     "topic 'orders' with 1 partition(s)",
-    'config retention_ms=unlimited retention_bytes=1024 cleanup_policy=delete partitioner=fnv1a',
+    'config retention_ms=unlimited retention_bytes=1024 cleanup_policy=delete validate_schema=false ' +
+      'message_timestamp_type=CreateTime max_message_bytes=default segment_ms=default partitioner=fnv1a',
     'partition=0 start_offset=0 end_offset=9007199254740993 segments=2 size_bytes=70',
     ''
   ])
+})
+
+test('topic describe shows what a topic has of its own in the place of what it would have else', async t => {
+  const own = { max_message_bytes: 9, partitioner: 'murmur2', message_timestamp_type: 'LogAppendTime', segment_ms: 5 }
+  const body = JSON.stringify({ name: 'x', partitions: [], config: { ...own, validate_schema: true } })
+  const broker = await startFakeBroker(t, () => ({ status: 200, body }))
+  const { stdout } = await run(['topic', 'describe', 'x', '--broker', broker.url])
+  assert.equal(
+    stdout.split('\n')[1],
+    'config max_message_bytes=9 partitioner=murmur2 message_timestamp_type=LogAppendTime segment_ms=5 validate_schema=true'
+  )
 })
 
 test('topic delete says which topic is gone', async t => {

@@ -181,7 +181,9 @@ test('a damaged batch is shown as damaged, what is around it as it is, and the e
 })
 
 test('topics of the store are listed with their settings', async t => {
-  const dataDir = await writeDirectory(t, golden, goldenTopics)
+  const notes = topicOf(2, 'notes', 3, 1)
+  const config = { ...notes.config, cleanup_policy: 'compact', partitioner: 'murmur2' } as const
+  const dataDir = await writeDirectory(t, golden, [topicOf(1, 'orders', 1, 2), { ...notes, config }])
   const rows = await rowsOf<{ name: string; partitions: number; first_handle: number; deleted: boolean }>([
     'inspect',
     'topics',
@@ -196,7 +198,12 @@ test('topics of the store are listed with their settings', async t => {
     ]
   )
   const one = await run(['inspect', 'topics', '--data-dir', dataDir, '--topic', 'notes'])
-  assert.match(one.stdout, /^notes id=2 partitions=1 first_handle=3 partitioner=fnv1a retention_ms=unlimited .*\n$/)
+  assert.equal(
+    one.stdout,
+    'notes id=2 partitions=1 first_handle=3 retention_ms=unlimited retention_bytes=unlimited cleanup_policy=compact ' +
+      'segment_bytes=67108864 tombstone_retention_ms=86400000 validate_schema=false message_timestamp_type=CreateTime ' +
+      'max_message_bytes=default segment_ms=default partitioner=murmur2\n'
+  )
 })
 
 test('wrong use is explained with what there is', async t => {
