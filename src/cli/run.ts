@@ -21,6 +21,7 @@ import { addRestoreCommand } from './offline/restore-command.ts'
 import { addVerifyCommand } from './offline/verify-command.ts'
 import { addGroupCommands } from './group-command.ts'
 import { addKeyCommands } from './key-command.ts'
+import { optionHint } from './option-hints.ts'
 import { addProduceCommand } from './produce-command.ts'
 import { addProducerCommands } from './producer-command.ts'
 import { addSchemaCommands } from './schema-command.ts'
@@ -67,8 +68,7 @@ export function buildProgram(io: CliIo, finish: (code: ExitCode) => void): Comma
     .exitOverride()
     .configureOutput({
       writeOut: text => io.stdout.write(text),
-      writeErr: text => io.stderr.write(text),
-      outputError: (text, write) => write(`${oneLine(text)}\n`)
+      writeErr: text => io.stderr.write(text)
     })
   addClientOptions(program)
   program.addHelpText('afterAll', exitCodeHelp)
@@ -93,22 +93,22 @@ export function buildProgram(io: CliIo, finish: (code: ExitCode) => void): Comma
   addDoctorCommand(program, io, finish)
   addBenchCommand(program, io, finish)
   addCompletionsCommand(program, io)
+  tellErrorsInOneLine(program)
   return program
 }
 
-/** What people write who know other tools, and what to write instead, where such an option is unknown. */
-const optionHints: Readonly<Record<string, string>> = {
-  '--partitions': 'topic add-partitions gives a topic more of them',
-  '--config': 'each setting is an option of its own, as --retention-ms 7d',
-  '--add-config': 'each setting is an option of its own, as --retention-ms 7d',
-  '--bootstrap-server': 'the broker is named by --broker, as http://127.0.0.1:9000'
+/** What is wrong with the words of a command, and of those below it. @param path its words behind the program's name. */
+function tellErrorsInOneLine(command: Command, path: readonly string[] = []): void {
+  command.configureOutput({ outputError: (text, write) => write(`${oneLine(text, path.join(' '))}\n`) })
+  for (const child of command.commands) tellErrorsInOneLine(child, [...path, child.name()])
 }
 
 /** `error: unknown option '--x'\n(Did you mean --y?)` → one line under our name, with the hint that there is for it. */
-function oneLine(text: string): string {
+function oneLine(text: string, command: string): string {
   const line = text.trim().replace(/^error: /, 'millrace: ')
-  const hint = optionHints[/unknown option '(--[a-z-]+)/.exec(line)?.[1] ?? '']
-  if (hint !== undefined) return line.replace(/\s*\n[^]*$/, '') + `: ${hint}`
+  const option = /unknown option '(--[a-z-]+)/.exec(line)?.[1]
+  const hint = option === undefined ? null : optionHint(command, option)
+  if (hint !== null) return `${line.split('\n', 1)[0]}: ${hint}`
   return line.replace(/\s*\n\s*\(Did you mean (.+)\?\)$/, ': did you mean $1?')
 }
 
