@@ -3,9 +3,14 @@ import type { KeyAnswer } from '../client/http/key-calls.ts'
 import { showText } from './format.ts'
 import { alignWords } from './table.ts'
 
-/** A new key, and its secret under a line that says what it is. */
+/** A new key, and its secret under a line that says what it is. The secret is the last line: scripts take it by that. */
 export function formatCreatedKey({ key_id: id, name, acls }: KeyAnswer, secret: string): string {
-  return `created key '${showText(name)}' (${id}) with ${acls.length} rule(s)\nSECRET, shown this once:\n${secret}\n`
+  return [
+    `created key '${showText(name)}' (${id}) with ${acls.length} rule(s)`,
+    `over Kafka (SASL) the user name is ${id}, and the password the secret`,
+    'SECRET, shown this once:',
+    `${secret}\n`
+  ].join('\n')
 }
 
 /** Keys, one a line, marked if it was revoked. */

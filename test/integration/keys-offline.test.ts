@@ -69,7 +69,10 @@ test('who is locked out writes a key into the directory of the stopped broker', 
   await t.test('and it works at the next start', async t => {
     const made = await runMillrace(words)
     assert.deepEqual([made.code, made.stderr], [0, ''])
-    assert.match(made.stdout, /^created key 'rescue' \(key_[0-9a-f]{12}\) with 1 rule\(s\)\nSECRET, shown this once:\n/)
+    assert.match(
+      made.stdout,
+      /^created key 'rescue' \(key_[0-9a-f]{12}\) with 1 rule\(s\)\nover Kafka .*\nSECRET, shown this once:\n/
+    )
     const asJson = await runMillrace([...words, '--json'])
     const { key, secret } = JSON.parse(asJson.stdout) as { key: KeyAnswer; secret: string }
     const again = await startBroker(t, { dataDir, flags })

@@ -32,7 +32,10 @@ test('key create sends the rules and quotas, and prints the secret once, under a
   const quotas = ['--produce-bytes-per-sec', '1048576', '--consume-bytes-per-sec', '0', '--broker', broker.url]
   assert.deepEqual(await run([...words, ...quotas]), {
     code: 0,
-    stdout: "created key 'orders\\nwriter' (key_0123456789ab) with 2 rule(s)\nSECRET, shown this once:\nesk_once\n",
+    stdout:
+      "created key 'orders\\nwriter' (key_0123456789ab) with 2 rule(s)\n" +
+      'over Kafka (SASL) the user name is key_0123456789ab, and the password the secret\n' +
+      'SECRET, shown this once:\nesk_once\n',
     stderr: ''
   })
   const sent = {
