@@ -1,6 +1,7 @@
 /** `millrace commit` and `millrace reset-offsets`: what groups have committed, over the HTTP API. */
 import type { Command } from 'commander'
 import { commitOffset, resetOffsets, type CommitFields } from '../client/http/group-calls.ts'
+import { HttpClientError, type HttpClient } from '../client/http/http-client.ts'
 import {
   addClientOptions,
   addExamples,
@@ -13,6 +14,7 @@ import {
   wholeOf,
   type OptionTexts
 } from './common-options.ts'
+import { beyondEndText } from './format.ts'
 import { plannedResets } from './group-reset.ts'
 import { print, type CliIo } from './io.ts'
 
@@ -32,7 +34,11 @@ function addCommit(program: Command, io: CliIo): void {
     .option('--offset <number>', 'the next offset to read (required)')
     .option('--member-id <id>', 'commit as this member: refused if it is none any more; with --generation')
     .option('--generation <number>', 'of its assignment: refused if the group was assigned anew since')
-    .addHelpText('after', '\nThe answer has no body: --json prints nothing.')
+    .addHelpText(
+      'after',
+      '\nAny offset is taken: of one that the partition does not have, a line on stderr says so.\n' +
+        'The answer has no body: --json prints nothing.'
+    )
   addExamples(addClientOptions(command), [
     'millrace commit --group analytics --topic orders --partition 0 --offset 143',
     'millrace commit --group analytics --topic orders --partition 0 --offset 143 --member-id m_0 --generation 3'
@@ -46,7 +52,28 @@ function addCommit(program: Command, io: CliIo): void {
     const offset = wholeOf(requiredText(options, 'offset', '--offset'), '--offset', u64) ?? 0
     await commitOffset(client, group, { topic, partition, offset, ...memberOf(options) })
     if (options['json'] !== true) await print(io.stdout, 'committed\n')
+    const warning = await outsideWarning(client, { topic, partition, offset })
+    if (warning !== null) await print(io.stderr, `millrace: ${warning}\n`)
   })
+}
+
+/**
+ * What is odd about an offset that is committed already: the API takes any. Asked afterwards, so that nothing of this can
+ * keep a commit from happening, or make one that happened look refused. @returns null if the partition has the offset.
+ */
+async function outsideWarning(
+  client: HttpClient,
+  { topic, partition, offset }: Pick<CommitFields, 'topic' | 'partition' | 'offset'>
+): Promise<string | null> {
+  try {
+    const { earliest, latest } = (await client.partitionOffsets(topic, partition, null)).body
+    if (offset > latest) return beyondEndText(offset, partition, latest)
+    if (offset >= earliest) return null
+    return `offset ${offset} is before the beginning of partition ${partition}, which is ${earliest}`
+  } catch (error) {
+    if (!(error instanceof HttpClientError)) throw error
+    return `it is not known whether partition ${partition} has offset ${offset}: ${error.reason}`
+  }
 }
 
 /** Who commits, if that is said. @throws what requiredText throws if half of it is. */

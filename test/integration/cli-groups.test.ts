@@ -25,7 +25,12 @@ test('consumer groups on the command line', async t => {
 
   await t.test('commit, also what no number holds', async () => {
     await prints('group list', '(no groups)')
-    await prints('commit --group g --topic orders --partition 1 --offset 18446744073709551615', 'committed')
+    assert.deepEqual(await run('commit --group g --topic orders --partition 1 --offset 18446744073709551615'), {
+      code: 0,
+      stdout: 'committed\n',
+      stderr: 'millrace: offset 18446744073709551615 is beyond the end of partition 1, which is 0\n'
+    })
+    await prints('commit --group g --topic orders --partition 0 --offset 3', 'committed')
     await prints('commit --group g --topic orders --partition 0 --offset 1 --json')
     const commitAs = 'commit --group g --topic orders --partition 0 --offset 1 --member-id m'
     await fails(commitAs, 2, /--generation is missing/)

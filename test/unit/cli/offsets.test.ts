@@ -1,4 +1,4 @@
-/** `topic offsets` as a user sees it: what is asked of the broker, and what is printed. */
+/** `topic offsets` and `commit` as a user sees them: what is asked of the broker, and what is printed. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { run, startFakeBroker } from './terminal.ts'
@@ -104,4 +104,48 @@ test('topic delete-records deletes nothing when a flag is missing or is no offse
     assert.ok(stderr.includes(reason), stderr)
   }
   assert.equal(broker.asked.length, 0)
+})
+
+const commitWords = ['commit', '--group', 'g', '--topic', 'orders', '--partition', '1', '--offset']
+
+test('commit warns of an offset that the partition does not have, and has committed it all the same', async t => {
+  const body = '{"partition":1,"earliest":5,"latest":9007199254740993}'
+  const broker = await startFakeBroker(t, ({ method }) =>
+    method === 'POST' ? { status: 204, body: '' } : { status: 200, body }
+  )
+  const outcomeAt = (offset: string) => run([...commitWords, offset, '--broker', broker.url])
+  for (const offset of ['5', '9007199254740993']) {
+    assert.deepEqual(await outcomeAt(offset), { code: 0, stdout: 'committed\n', stderr: '' }, offset)
+  }
+  assert.deepEqual(
+    broker.asked.slice(0, 2).map(({ method, url }) => `${method} ${url}`),
+    ['POST /groups/g/commit', 'GET /topics/orders/offsets?partition=1']
+  )
+  const beyond = 'millrace: offset 9007199254740994 is beyond the end of partition 1, which is 9007199254740993\n'
+  assert.deepEqual(await outcomeAt('9007199254740994'), { code: 0, stdout: 'committed\n', stderr: beyond })
+  const before = 'millrace: offset 4 is before the beginning of partition 1, which is 5\n'
+  assert.deepEqual(await outcomeAt('4'), { code: 0, stdout: 'committed\n', stderr: before })
+  assert.deepEqual(await run([...commitWords, '4', '--json', '--broker', broker.url]), {
+    code: 0,
+    stdout: '',
+    stderr: before
+  })
+})
+
+test('a commit that was done stays done when nobody says where the partition ends; one that is refused warns of nothing', async t => {
+  const answers = [
+    { status: 204, body: '' },
+    { status: 404, body: '{"error":"no topic"}' },
+    { status: 404, body: '{"error":"no topic"}' }
+  ]
+  const broker = await startFakeBroker(t, () => answers.shift() ?? assert.fail('asked too often'))
+  const words = [...commitWords, '4', '--broker', broker.url]
+  assert.deepEqual(await run(words), {
+    code: 0,
+    stdout: 'committed\n',
+    stderr: 'millrace: it is not known whether partition 1 has offset 4: no topic\n'
+  })
+  const refused = await run(words)
+  assert.deepEqual([refused.code, refused.stdout], [1, ''])
+  assert.match(refused.stderr, /^millrace: POST \S+ answered 404: no topic\n$/)
 })
