@@ -16,7 +16,7 @@ const scripts: Readonly<Record<string, (tree: CommandNode) => string>> = {
 export function addCompletionsCommand(program: Command, io: CliIo): void {
   const command = program
     .command('completions')
-    .description('print a script for the shell that completes commands and flags')
+    .description('print a script for bash, zsh or fish that completes commands and flags')
     .addArgument(new Argument('<shell>', 'the shell').choices(Object.keys(scripts)))
   addExamples(command, [
     'source <(millrace completions bash)',

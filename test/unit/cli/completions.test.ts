@@ -152,6 +152,12 @@ for (const shell of ['zsh', 'fish']) {
   })
 }
 
+test('the list of commands names every shell that there is a script for', async () => {
+  const { stdout } = await run(['--help'])
+  assert.match(stdout, /completions <shell> +print a script for bash, zsh or fish\b/)
+  for (const shell of ['bash', 'zsh', 'fish']) assert.equal((await run(['completions', shell])).code, 0, shell)
+})
+
 test('a shell that is not known is an error of use', async () => {
   const { code, stderr } = await run(['completions', 'tcsh'])
   assert.equal(code, 2)
