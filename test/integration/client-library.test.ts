@@ -4,7 +4,7 @@ import { describe, test, type TestContext } from 'node:test'
 import { connectEs01 } from '../../src/client/es01/client.ts'
 import { BinaryClient, PipelinedClient, type PipelinedOptions } from '../../src/client/binary/index.ts'
 import { makeTestKey, startGuarded } from '../support/access.ts'
-import { startBroker, type TestBroker } from '../support/broker.ts'
+import { startBroker, waitFor, type TestBroker } from '../support/broker.ts'
 import { makeCertificate, writeCertificate } from '../support/certificate.ts'
 import { atEnd } from '../support/clean-up.ts'
 import { HttpApi, parse } from '../support/http-api.ts'
@@ -20,6 +20,10 @@ function binary(t: TestContext, { es01 }: TestBroker, options: Partial<Pipelined
   const client = new BinaryClient({ ...es01, ...options })
   atEnd(t, () => client.destroy())
   return client
+}
+
+function placeOf({ partition }: { readonly partition: number }): number {
+  return partition
 }
 
 /** Records with many keys, of bytes too, and none. */
@@ -85,6 +89,35 @@ describe('the client library', () => {
       )
     })
   }
+
+  test('puts keys where HTTP puts them, soon after partitions were added', async t => {
+    const broker = await startBroker(t)
+    const api = new HttpApi(broker.url)
+    await api.createTopic('t', 2)
+    const client = pipelined(t, broker, { metadataMaxAgeMs: 1 })
+    const texts = keys.filter(key => typeof key === 'string')
+    const records = texts.map(key => ({ key, value: 'v' }))
+    const send = async () => (await Promise.all(records.map(record => client.send('t', record)))).map(placeOf)
+    assert.deepEqual(await send(), (await api.produce('t', records)).map(placeOf))
+    parse(await api.post('/topics/t/partitions', { partitions: 9 }))
+    const expected = (await api.produce('t', records)).map(placeOf)
+    await waitFor('all keys to be where HTTP puts them', async () => `${await send()}` === `${expected}`)
+    assert.ok(expected.some(partition => partition >= 2))
+  })
+
+  test('goes by the hash that the topic has at its first record, though it asked before that was changed', async t => {
+    const broker = await startBroker(t, { flags: { '--max-record-bytes': '1KiB' } })
+    const api = new HttpApi(broker.url)
+    await api.createTopic('t', 9)
+    const client = pipelined(t, broker)
+    const refused = { kind: 'refused', written: 'no' }
+    await assert.rejects(client.send('t', { key: 'k', value: 'x'.repeat(2000) }), refused)
+    parse(await api.call('PUT', '/topics/t/config', '{"partitioner":"murmur2"}'))
+    const texts = keys.filter(key => typeof key === 'string')
+    const results = await Promise.all(texts.map(key => client.send('t', { key, value: 'v' })))
+    const byHttp = texts.map(key => ({ key, value: 'v' }))
+    assert.deepEqual(results.map(placeOf), (await api.produce('t', byHttp)).map(placeOf))
+  })
 
   test('takes a key, and a key that may only write is enough to produce', async t => {
     const { broker, admin } = await startGuarded(t)

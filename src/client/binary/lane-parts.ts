@@ -7,6 +7,8 @@ export interface LaneParts {
   readonly batching: Batching
   readonly flight: Pick<Flight, 'run' | 'pause'>
   readonly reconnect: Backoff
+  /** Of one request, from sending it to its answer. */
+  readonly requestTimeoutMs: number
   /** Batches leave as they are, without waiting for more: somebody flushes. */
   readonly isHurried: () => boolean
   /** Bytes of one request, which a quota may make fewer. */

@@ -40,6 +40,8 @@ export interface PipelinedOptions extends ClientOptions {
   readonly idempotent?: boolean
   /** From `send` to the end of all retries. */
   readonly deliveryTimeoutMs?: number
+  /** How old the partition count and the hash of a topic may be that records go by; of an idempotent client. */
+  readonly metadataMaxAgeMs?: number
 }
 
 /** Of a Consumer's reads. */
@@ -83,6 +85,8 @@ export const ranges = {
   batchRecords: { value: 10_000, min: 1, max: limits.requestRecordsMax },
   bufferBytes: { value: 64 * MIB, min: 1, max: 2 ** 40 },
   deliveryTimeoutMs: { value: 120_000, min: 1, max: 7 * DAY_MS },
+  // As Kafka's clients have it: metadata.max.age.ms.
+  metadataMaxAgeMs: { value: 300_000, min: 1, max: DAY_MS },
   maxBytes: { value: MIB, min: 1, max: 32 * MIB },
   maxRecords: { value: 1_000, min: 1, max: 100_000 },
   commitIntervalMs: { value: 5_000, min: 0, max: DAY_MS },
@@ -167,6 +171,7 @@ export interface Batching {
   readonly bufferBytes: number
   readonly idempotent: boolean
   readonly deliveryTimeoutMs: number
+  readonly metadataMaxAgeMs: number
 }
 
 /** @throws ClientError of kind invalid */
@@ -182,7 +187,8 @@ export function batchingOf(options: PipelinedOptions): Batching {
     batchRecords: numberOf('batchRecords', options.batchRecords),
     bufferBytes: numberOf('bufferBytes', options.bufferBytes),
     idempotent: switchOf('idempotent', options.idempotent),
-    deliveryTimeoutMs
+    deliveryTimeoutMs,
+    metadataMaxAgeMs: numberOf('metadataMaxAgeMs', options.metadataMaxAgeMs)
   }
 }
 

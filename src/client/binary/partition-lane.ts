@@ -29,6 +29,10 @@ export interface LaneOwner {
   onOutOfRange(partition: number, spread: Spread, records: readonly Outgoing[], error: ClientError): void
   /** What the lane knew of the topic no longer holds: it is another topic of that name. */
   onMadeAnew(): void
+  /** The topic has records. */
+  onWritten(): void
+  /** Records were rejected: perhaps the topic has none yet. */
+  onRejected(): void
 }
 
 export class PartitionLane {
@@ -163,6 +167,7 @@ export class PartitionLane {
       case 'reject':
         if (step.written === 'unknown') this.#renew()
         if (isTopicMissing((failure as ClientError).message)) this.#owner.onMadeAnew()
+        else this.#owner.onRejected()
         return rejectAll(batch, withWritten(failure as ClientError, step.written))
     }
   }
@@ -173,6 +178,7 @@ export class PartitionLane {
     this.#parts.batchSize.raise()
     if ((results[0] as ProduceResult).offset < this.#nextOffset) this.#owner.onMadeAnew()
     this.#nextOffset = (results.at(-1) as ProduceResult).offset + 1
+    this.#owner.onWritten()
     for (let i = 0; i < batch.length; i++) settle(batch[i] as Outgoing, results[i] as ProduceResult)
   }
 
@@ -192,6 +198,7 @@ export class PartitionLane {
     const reason = failure === null ? '' : `: ${failure.message}`
     if (mayBeWritten) this.#renew()
     else this.#queue.putBack(batch.filter(record => record.deadlineMs > nowMs))
+    this.#owner.onRejected()
     rejectAll(late, lateError(this.#parts.batching.deliveryTimeoutMs, mayBeWritten ? 'unknown' : 'no', reason))
   }
 

@@ -41,6 +41,7 @@ export class PipelinedClient {
       batching: this.#batching,
       flight: new Flight(this.#session),
       reconnect: this.#session.options.reconnect,
+      requestTimeoutMs: this.#session.options.requestTimeoutMs,
       // What waits when the client is destroyed is rejected at once.
       isHurried: () => this.#flushCount > 0 || this.#isClosing,
       batchSize: new BatchSize(this.#batching.batchBytes)

@@ -3,8 +3,13 @@
  * or its key does by the broker's hash, or it goes where the last ones without key went, until those are sent. Any thread
  * with an event loop.
  *
- * How many partitions there are, and which hash the topic has, is asked of the broker when it matters for the first time,
- * and again when the topic turns out to be another one of its name: a topic that has records keeps its hash.
+ * How many partitions there are, and which hash the topic has, is asked of the broker
+ * - when it matters for the first time, and when the topic turns out to be another one of its name: records wait for that;
+ * - behind the first record that is written: until a topic has one its hash may change, from then on it may not;
+ * - when what is known has become old, as partitions may be added: no record waits for that.
+ *
+ * Invariant: a record that is in a lane stays there through all retries, whatever is learnt meanwhile, unless its partition
+ * is not there: then no copy of it was written.
  */
 import { fnv1a64Modulo, type KeyHash } from '../../base/hash.ts'
 import { keyHashes } from '../../model/key-hashes.ts'
@@ -13,8 +18,8 @@ import type { LaneParts } from './lane-parts.ts'
 import { earliestDeadlineMs, lateError, rejectAll, type Outgoing } from './outgoing.ts'
 import { PartitionLane, type LaneOwner } from './partition-lane.ts'
 import { backoffMs } from './pauses.ts'
-import { NO_SUCH_PARTITION } from './records.ts'
-import { spreadOf, type Spread } from './refusals.ts'
+import type { Spread } from './refusals.ts'
+import { askSpread, SpreadRefresh, type SpreadOwner } from './spread-refresh.ts'
 
 /** Bytes of keys, for their hash: used within one call. */
 const scratch = Buffer.allocUnsafe(1024)
@@ -22,7 +27,7 @@ const UNKNOWN_HASH = 'a hash of keys that this client does not know: name the pa
 /** UTF-8 of one unit of a string. */
 const UNIT_BYTES_MAX = 3
 
-export class RoutedTopic implements LaneOwner {
+export class RoutedTopic implements LaneOwner, SpreadOwner {
   readonly #topic: string
   readonly #producerId: string
   readonly #parts: LaneParts
@@ -40,15 +45,20 @@ export class RoutedTopic implements LaneOwner {
   /** Records whose partition is not known yet, and all that came after the first of them, in order. */
   #unrouted: Outgoing[] = []
   #isAsking = false
+  readonly #refresh: SpreadRefresh
+  /** A record was written since it was last learnt that this is another topic. */
+  #hasRecords = false
 
   constructor(topic: string, producerId: string, parts: LaneParts) {
     this.#topic = topic
     this.#producerId = producerId
     this.#parts = parts
+    this.#refresh = new SpreadRefresh(topic, parts, this)
   }
 
   add(record: Outgoing): void {
     // Whoever names a partition does not overtake who waits for the count, as that may go to the same one.
+    this.#refresh.askIfDue(record.sentMs)
     const isFirst = this.#unrouted.length === 0
     if (isFirst && (this.#partitionCount > 0 || record.record.partition !== undefined)) return this.#route(record)
     this.#unrouted.push(record)
@@ -67,21 +77,8 @@ export class RoutedTopic implements LaneOwner {
   }
 
   onOutOfRange(partition: number, spread: Spread, records: readonly Outgoing[], error: ClientError): void {
-    const formerCount = this.#partitionCount
-    const { partitionCount, partitioner } = spread
-    if (partitioner === null) {
-      this.onMadeAnew()
-      return rejectAll(records, error)
-    }
-    if (formerCount !== partitionCount) {
-      if (formerCount > 0) this.onMadeAnew()
-      this.#formerCount = formerCount
-      this.#formerHash = this.#hash
-      const isLeaving = ([number, lane]: [number, PartitionLane]): boolean => number >= partitionCount && lane.isRunning
-      this.#leaving = new Map([...this.#lanes].filter(isLeaving))
-    }
-    this.#partitionCount = partitionCount
-    this.#hash = keyHashes[partitioner]
+    this.onSpread(spread)
+    if (spread.partitioner === null) return rejectAll(records, error)
     this.#leaving.delete(partition)
     for (const record of records) {
       if (record.record.partition === undefined) this.add(record)
@@ -89,9 +86,49 @@ export class RoutedTopic implements LaneOwner {
     }
   }
 
+  /** Partitions were added, or it is another topic of that name: that cannot be told apart, so lanes go on as after the second. */
+  onSpread(spread: Spread): void {
+    const { partitionCount, partitioner } = spread
+    // The next record hears of it.
+    if (partitioner === null) return this.onMadeAnew()
+    const formerCount = this.#partitionCount
+    const formerHash = this.#hash
+    if (formerCount !== partitionCount || formerHash !== keyHashes[partitioner]) {
+      if (formerCount > 0) this.onMadeAnew()
+      this.#formerCount = formerCount
+      this.#formerHash = formerHash
+      const isLeaving = ([number, lane]: [number, PartitionLane]): boolean => number >= partitionCount && lane.isRunning
+      this.#leaving = new Map([...this.#lanes].filter(isLeaving))
+    }
+    this.#know(partitionCount, keyHashes[partitioner])
+  }
+
   onMadeAnew(): void {
-    this.#partitionCount = 0
+    this.#forgetSpread()
+    this.#hasRecords = false
     for (const lane of this.#lanes.values()) lane.forget()
+  }
+
+  onWritten(): void {
+    if (this.#hasRecords) return
+    this.#hasRecords = true
+    this.#refresh.hasten()
+  }
+
+  onRejected(): void {
+    // Whoever mends what was wrong with the first records may change the hash too.
+    if (!this.#hasRecords) this.#forgetSpread()
+  }
+
+  #know(partitionCount: number, hash: KeyHash): void {
+    this.#partitionCount = partitionCount
+    this.#hash = hash
+    this.#refresh.onLearnt(performance.now())
+  }
+
+  #forgetSpread(): void {
+    this.#partitionCount = 0
+    this.#refresh.onForgotten()
   }
 
   #laneOf(partition: number): PartitionLane {
@@ -127,10 +164,10 @@ export class RoutedTopic implements LaneOwner {
   async #ask(): Promise<void> {
     for (let attempt = 1; this.#unrouted.length > 0; attempt++) {
       try {
-        const { partitionCount, partitioner } = await this.#askOnce(earliestDeadlineMs(this.#unrouted))
+        const deadlineMs = earliestDeadlineMs(this.#unrouted)
+        const { partitionCount, partitioner } = await askSpread(this.#topic, this.#parts, deadlineMs)
         if (partitioner === null) throw clientError('protocol', 'no', `topic '${this.#topic}' has ${UNKNOWN_HASH}`)
-        this.#partitionCount = partitionCount
-        this.#hash = keyHashes[partitioner]
+        this.#know(partitionCount, keyHashes[partitioner])
         for (const record of this.#takeUnrouted()) this.#route(record)
       } catch (error) {
         const failure = clientErrorOf(error)
@@ -165,25 +202,6 @@ export class RoutedTopic implements LaneOwner {
     const late = this.#unrouted.filter(record => record.deadlineMs <= nowMs)
     this.#unrouted = this.#unrouted.filter(record => record.deadlineMs > nowMs)
     rejectAll(late, lateError(this.#parts.batching.deliveryTimeoutMs, 'no', `: ${failure.message}`))
-  }
-
-  /**
-   * A record to a partition that no topic has is refused with the number there is. Whoever may produce may ask that, and
-   * nothing is written.
-   */
-  async #askOnce(deadlineMs: number): Promise<Spread> {
-    const records = [{ value: '', partition: NO_SUCH_PARTITION }]
-    try {
-      await this.#parts.flight.run(deadlineMs, (connection, timeoutMs) => {
-        return connection.produce(this.#topic, records, undefined, { timeoutMs })
-      })
-    } catch (error) {
-      const failure = clientErrorOf(error)
-      const spread = spreadOf(failure.message)
-      if (spread === null || spread.partitionCount === 0) throw failure
-      return spread
-    }
-    throw clientError('protocol', 'no', `the broker took a record for partition ${NO_SUCH_PARTITION}`)
   }
 }
 

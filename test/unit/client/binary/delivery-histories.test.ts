@@ -60,13 +60,16 @@ class History {
       batching: batchingOf({ host: 'h', port: 1, batchRecords: dice.pick([3, 129, 160, 300, 400]) }),
       flight: { run: (_deadlineMs, send) => send(connection, 1), pause: () => Promise.resolve() },
       reconnect: { initialMs: 1, maxMs: 1 },
+      requestTimeoutMs: 1,
       isHurried: () => true,
       batchSize: new BatchSize(1024 * 1024)
     }
     this.#lane = new PartitionLane('t', 0, 'first', parts, {
       onTaken: () => {},
       onOutOfRange: (_partition, _count, records, error) => rejectAll(records, error),
-      onMadeAnew: () => this.#lane.forget()
+      onMadeAnew: () => this.#lane.forget(),
+      onWritten: () => {},
+      onRejected: () => {}
     })
   }
 

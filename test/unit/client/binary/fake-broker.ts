@@ -6,6 +6,7 @@ import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { opcodes, type Frame } from '../../../../src/wire/es01/frame.ts'
+import type { Partitioner } from '../../../../src/model/topic.ts'
 import { ProduceDecoder } from '../../../../src/wire/es01/produce-request.ts'
 import type { Es01Address } from '../../../support/broker.ts'
 import { producedPayload, startPeer, type PeerConnection } from '../../../support/es01-peer.ts'
@@ -29,6 +30,8 @@ export class FakeBroker {
   address: Es01Address = { host: '', port: 0 }
   /** A test may change it: the topic is another one of its name. */
   partitionCount: number
+  /** Of keys; a test may change it. */
+  partitioner: Partitioner = 'fnv1a'
   /** Produces in the order in which they came; questions for the number of partitions left out. */
   readonly produced: Produced[] = []
   /** How often the number of partitions was asked for. */
@@ -54,7 +57,7 @@ export class FakeBroker {
     if (partition >= this.partitionCount) {
       this.questions++
       const text = `bad request: partition ${partition} is out of range: topic 't' has ${this.partitionCount} partition(s)`
-      return connection.refuse(requestId, `${text}, numbered from 0`)
+      return connection.refuse(requestId, `${text}, numbered from 0, with keys by ${this.partitioner}`)
     }
     const { producerId, count } = decoder
     const first = producerId === null ? -1 : decoder.sequenceLowOf(0)
