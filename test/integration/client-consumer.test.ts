@@ -208,6 +208,33 @@ describe('a consumer in a group', () => {
     assert.equal(await committedCount(at), 700)
   })
 
+  test('reads partitions that are added, each by one of its members, and loses no record', async t => {
+    const at = await stage(t, 2)
+    const seen: string[] = []
+    const partitions = new Map<Consumer, Set<number>>()
+    const note = async (consumer: Consumer): Promise<void> => {
+      const own = new Set<number>()
+      partitions.set(consumer, own)
+      for await (const record of consumer) {
+        seen.push(valueOf(record))
+        own.add(record.partition)
+        await consumer.commit(record)
+      }
+    }
+    const members = [groupOf(t, at), groupOf(t, at)]
+    const loops = members.map(note)
+    await waitFor('both to be members', async () => (await memberCount(at)) === 2)
+    await at.api.post(`/topics/${TOPIC}/partitions`, { partitions: 6 })
+    // A new producer: it knows all of them.
+    await fill(at, 300)
+    await waitFor('all records', () => new Set(seen).size === 300)
+    await Promise.all(members.map(member => member.close()))
+    await Promise.all(loops)
+    assert.deepEqual([...new Set([...partitions.values()].flatMap(own => [...own]))].sort(), [0, 1, 2, 3, 4, 5])
+    for (const own of partitions.values()) assert.ok([...own].some(partition => partition >= 2))
+    assert.equal(await committedCount(at), 300)
+  })
+
   test('joins again when the broker has given it up, and goes on where the group has committed', async t => {
     const at = await stage(t, 2)
     await fill(at, 40)
