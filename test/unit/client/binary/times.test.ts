@@ -42,7 +42,8 @@ describe('the time of a delivery', () => {
           ...broker.address,
           idempotent,
           lingerMs: 0,
-          deliveryTimeoutMs: 50,
+          // Long enough for a busy machine to connect and to answer in.
+          deliveryTimeoutMs: 1000,
           requestTimeoutMs: FOREVER_MS
         })
         t.after(() => client.destroy())
