@@ -161,14 +161,12 @@ export class FetchSession implements PartitionOwner {
     for (const partition of this.seen) partition.isDropped = partition.bytes > 0
   }
 
-  /** All that there is something in is read again: first what went short, or it would get nothing but rests for ever. */
+  /** All that there is something in is read again: first what got least, or it would get nothing but rests for ever. */
   readAgain(): void {
-    for (const wentShort of [true, false])
-      for (const partition of this.seen) {
-        if (partition.wentShort !== wentShort) continue
-        partition.endWatch()
-        this.ready.add(partition)
-      }
+    for (const partition of [...this.seen].sort((one, other) => one.grantedBytes - other.grantedBytes)) {
+      partition.endWatch()
+      this.ready.add(partition)
+    }
     this.seen.clear()
   }
 

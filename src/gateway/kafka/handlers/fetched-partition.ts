@@ -81,8 +81,8 @@ export class FetchedPartition implements ReadCaller, WatchCaller {
   isFull = false
   /** What its read was given of the fetch; 0: it is read for its ends alone. */
   shareBytes = 0
-  /** Did others take what it might have had of the fetch? */
-  wentShort = false
+  /** That, or 0 if what it brought had no place in the answer: who got least is first next time. */
+  grantedBytes = 0
   readonly #owner: PartitionOwner
   #reader: PartitionReader | null = null
   #watch: Watch | null = null
@@ -135,7 +135,7 @@ export class FetchedPartition implements ReadCaller, WatchCaller {
   read(broker: Broker, who: Principal, reader: PartitionReader, shareBytes: number): SubmitOutcome {
     this.#reader = reader
     this.shareBytes = shareBytes
-    this.wentShort = shareBytes < this.place.maxBytes
+    this.grantedBytes = shareBytes
     const from = shareBytes === 0 ? BEYOND_ALL : this.place.offset
     const read: ReadRequest = {
       ...this.#at(from),
@@ -223,7 +223,7 @@ export class FetchedPartition implements ReadCaller, WatchCaller {
     this.isFull = nextOffset < highWatermark
     if (reader.hidesZstd) this.#fence = new ZstdFence()
     if (reader.accept(this, batchBytes)) this.#pieces = new Pieces(reader.pool)
-    else this.wentShort = true
+    else this.grantedBytes = 0
   }
 
   /** What stands before the first batch of zstd is brought; if nothing does, that is the error. */
