@@ -78,13 +78,18 @@ function onQuestions(broker: FakeBroker, answer: (frame: Frame, connection: Peer
   return () => count
 }
 
+/** A key whose partition is another one once there are 9 instead of 2. */
+function keyThatMovesWithGrowth(): string {
+  return keyThatMoves(
+    k => fnvOf(k, 2),
+    k => fnvOf(k, 9)
+  )
+}
+
 describe('what an idempotent client knows of a topic', () => {
   test('holds for five minutes, then the next record asks once, and those after it go over all partitions', async t => {
     const { clock, broker, send } = await stage(t, 2)
-    const key = keyThatMoves(
-      k => fnvOf(k, 2),
-      k => fnvOf(k, 9)
-    )
+    const key = keyThatMovesWithGrowth()
     broker.partitionCount = 9
     clock.move(AGE_MS - 1)
     assert.equal(await send(key), fnvOf(key, 2))
@@ -184,10 +189,7 @@ describe('what an idempotent client knows of a topic', () => {
 
   test('is not what an answer says that comes late, after it was learnt anew', async t => {
     const { clock, broker, client, send } = await stage(t, 2)
-    const key = keyThatMoves(
-      k => fnvOf(k, 2),
-      k => fnvOf(k, 9)
-    )
+    const key = keyThatMovesWithGrowth()
     const take = broker.take.bind(broker)
     let answerLate = (): void => {}
     onQuestions(broker, (frame, connection) => {
@@ -207,10 +209,7 @@ describe('what an idempotent client knows of a topic', () => {
 
   test('is another one at once where the answer is that a partition does not exist', async t => {
     const { broker, client, send } = await stage(t, 2)
-    const key = keyThatMoves(
-      k => fnvOf(k, 2),
-      k => fnvOf(k, 9)
-    )
+    const key = keyThatMovesWithGrowth()
     broker.partitionCount = 9
     await assert.rejects(client.send('t', { value: '', partition: 9 }), { kind: 'refused', written: 'no' })
     assert.equal(await send(key), fnvOf(key, 9))
@@ -220,10 +219,7 @@ describe('what an idempotent client knows of a topic', () => {
 describe('a record of an idempotent client', () => {
   test('keeps its partition and its sequence through all retries, however many partitions were added', async t => {
     const { clock, broker, send } = await stage(t, 2, { deliveryTimeoutMs: 10 * AGE_MS })
-    const key = keyThatMoves(
-      k => fnvOf(k, 2),
-      k => fnvOf(k, 9)
-    )
+    const key = keyThatMovesWithGrowth()
     const [before, after] = [fnvOf(key, 2), fnvOf(key, 9)]
     const attempts = () => broker.produced.slice(2).filter(({ partition }) => partition === before)
     broker.fateOf = ({ partition }) => (partition === before ? { refuse: 'unavailable: the disk is full' } : 'write')
