@@ -11,7 +11,7 @@ export const limits = {
   topicRangesMax: 64,
   /** Partitions of all topics: what the memory table of a shard is sized for. */
   partitionsTotalMax: 200_000,
-  /** Topics of the catalog. */
+  /** Topics of the catalog, and those that one request of a Kafka client may create, change or delete. */
   topicsMax: 20_000,
   /** Records of one produce request (spec 4). */
   requestRecordsMax: 100_000,

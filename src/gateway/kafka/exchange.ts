@@ -4,12 +4,11 @@
  */
 import { assert } from '../../base/assert.ts'
 import type { Principal } from '../../model/principal.ts'
-import { responseFrame, type RequestHeader } from '../../wire/kafka/headers.ts'
+import { responseFrame, responseSteps, type RequestHeader, type ResponseFrame } from '../../wire/kafka/headers.ts'
 import type { AnyApi, Message } from '../../wire/kafka/message.ts'
 import type { FieldTable, ReadOf, WriteOf } from '../../wire/kafka/schema.ts'
 import type { BufferPool } from '../shared/buffer-pool.ts'
 import type { ReplyShare } from '../shared/reply-share.ts'
-import { errorCodesOf } from './error-names.ts'
 import type { Enclosed, KafkaCall, KafkaClient, KafkaServices } from './handler.ts'
 import type { CloseReason } from './probe.ts'
 
@@ -79,8 +78,23 @@ export class Exchange implements KafkaCall {
   answer(response: WriteOf<FieldTable>, enclosed: Enclosed | null = null): void {
     assert(this.frame === null, 'a request is answered once')
     this.enclosed = enclosed
-    this.frame = responseFrame(this.api as AnyWritable, this.version, this.#correlationId, response)
-    this.client.finished(this, errorCodesOf(response))
+    this.#finish(responseFrame(this.api as AnyWritable, this.version, this.#correlationId, response))
+  }
+
+  async answerInTurns(response: WriteOf<FieldTable>): Promise<void> {
+    const steps = responseSteps(this.api as AnyWritable, this.version, this.#correlationId, response)
+    let step = steps.next()
+    while (step.done !== true) {
+      await this.services.requestTurns.next()
+      step = steps.next()
+    }
+    assert(this.frame === null, 'a request is answered once')
+    this.#finish(step.value)
+  }
+
+  #finish({ pieces, errorCodes }: ResponseFrame): void {
+    this.frame = pieces
+    this.client.finished(this, errorCodes)
   }
 
   answerNothing(): void {

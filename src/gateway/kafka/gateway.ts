@@ -32,6 +32,7 @@ import { largestAnswerBytes } from './handlers/fetch-sizes.ts'
 import { KeyTurns } from './key-turns.ts'
 import { createProbe, type CloseReason, type KafkaProbe } from './probe.ts'
 import { RefusedLogins } from './refused-logins.ts'
+import { RequestTurns } from './request-turns.ts'
 import { RequestTaker } from './requests.ts'
 import { SaslSession } from './sasl-session.ts'
 import { timeoutsOf, type KafkaBind, type KafkaSettings, type KafkaTimeouts } from './settings.ts'
@@ -161,7 +162,8 @@ class Listener implements KafkaGateway, ConnectionHost {
     const fetchSessions = this.#fetchSessions
     const refusedLogins = new RefusedLogins(logger, clock)
     const shared = { broker, settings, logger, requestBudget, clock, topicIds, fetchSessions, refusedLogins }
-    return { ...shared, readTurns: new KeyTurns(), clusterId: directoryId, handlers: kafkaHandlers }
+    const turns = { readTurns: new KeyTurns(), requestTurns: new RequestTurns() }
+    return { ...shared, ...turns, clusterId: directoryId, handlers: kafkaHandlers }
   }
 
   #buildWay(bind: KafkaBind): Way {

@@ -17,6 +17,7 @@ import type { FetchSessions } from './fetch-sessions.ts'
 import type { KeyTurns } from './key-turns.ts'
 import type { CloseReason } from './probe.ts'
 import type { RefusedLogins } from './refused-logins.ts'
+import type { RequestTurns } from './request-turns.ts'
 import type { SaslSession } from './sasl-session.ts'
 import type { KafkaSettings } from './settings.ts'
 import type { TopicIds } from './topic-ids.ts'
@@ -38,6 +39,8 @@ export interface KafkaServices {
   readonly fetchSessions: FetchSessions
   /** Of reads of keys that have a quota. */
   readonly readTurns: KeyTurns
+  /** Of requests that name very many things. */
+  readonly requestTurns: RequestTurns
   /** Of the data directory: clients take it for the id of the cluster. */
   readonly clusterId: string
   /** Where copies of requests are charged that must outlive their handler's return. */
@@ -81,6 +84,8 @@ export interface KafkaCall<Request extends FieldTable = FieldTable, Response ext
   readonly replies: ReplyShare
   readonly pool: BufferPool
   answer(response: WriteOf<Response>, enclosed?: Enclosed): void
+  /** The same of a response that may be long: others have their turns while it is written. Rejects on a bug in it. */
+  answerInTurns(response: WriteOf<Response>): Promise<void>
   /** There is no response to this request (acks 0). */
   answerNothing(): void
   /** Closes the connection, after what is answered already. */

@@ -17,15 +17,73 @@ interface Target {
   readonly path: string
 }
 
+/** What all tables call it; an int16 wherever it is. */
+const ERROR_CODE = 'errorCode'
+
+const writeErrorCode: WriteValue = (writer, value) => writer.writeErrorCode(value as number)
+
 interface FieldWrite {
   readonly name: string
   readonly field: Field
   readonly write: WriteValue
 }
 
+/** Writes a message in steps: one ends behind each element of its own lists. */
+export type StepWriter = (writer: WireWriter, value: object) => Generator<void, void>
+
+/** What a version has of a struct. */
+interface CompiledFields {
+  readonly present: readonly FieldWrite[]
+  /** In the order of their tags. */
+  readonly tagged: readonly FieldWrite[]
+  readonly missing: readonly FieldWrite[]
+}
+
 /** @returns the writer of a struct of these fields. @param path what errors call it. */
 export function compileWriter(fields: FieldTable, target: Target): WriteValue {
-  const { version, isFlexible } = target
+  const { present, tagged, missing } = compileFields(fields, target)
+  return (writer, value) => {
+    const source = value as Record<string, unknown>
+    for (const one of present) one.write(writer, valueOf(one, source))
+    checkMissing(writer, missing, source)
+    if (target.isFlexible) writeTaggedFields(writer, tagged, source)
+  }
+}
+
+/** @returns the writer of a message of these fields, which writes the same bytes. */
+export function compileStepWriter(fields: FieldTable, target: Target): StepWriter {
+  const { present, tagged, missing } = compileFields(fields, target)
+  const elements = new Map<FieldWrite, WriteValue>()
+  for (const one of present) {
+    const { type } = one.field
+    if (type.kind === 'array') elements.set(one, elementWriter(type.element, target, one.name))
+  }
+  return function* (writer, value) {
+    const source = value as Record<string, unknown>
+    for (const one of present) {
+      const given = valueOf(one, source)
+      const writeElement = elements.get(one)
+      if (writeElement === undefined || given === null) one.write(writer, given)
+      else {
+        const list = given as readonly unknown[]
+        writer.writeLength(list.length, target.isFlexible)
+        for (const element of list) {
+          writeElement(writer, element)
+          yield
+        }
+      }
+    }
+    checkMissing(writer, missing, source)
+    if (target.isFlexible) writeTaggedFields(writer, tagged, source)
+  }
+}
+
+function elementWriter(element: Type, target: Target, name: string): WriteValue {
+  return writerOf(element, { ...target, path: `${target.path}.${name}` }, false)
+}
+
+function compileFields(fields: FieldTable, target: Target): CompiledFields {
+  const { version } = target
   const present: FieldWrite[] = []
   const tagged: FieldWrite[] = []
   const missing: FieldWrite[] = []
@@ -34,19 +92,22 @@ export function compileWriter(fields: FieldTable, target: Target): WriteValue {
     if (!isIn(field, version)) {
       if (!field.isIgnorable) missing.push({ name, field, write: refuse(inner) })
     } else if (field.tag >= 0) tagged.push({ name, field, write: writerOf(field.type, inner, true) })
+    else if (name === ERROR_CODE) present.push({ name, field, write: writeErrorCode })
     else present.push({ name, field, write: writerOf(field.type, inner, version >= field.nullableSince) })
   }
   tagged.sort((one, other) => one.field.tag - other.field.tag)
-  return (writer, value) => {
-    const source = value as Record<string, unknown>
-    for (const { name, field, write } of present) {
-      const given = source[name]
-      write(writer, given === undefined ? field.default : given)
-    }
-    for (const { name, field, write } of missing) {
-      if (!isDefault(field.type, source[name], field.default)) write(writer, source[name])
-    }
-    if (isFlexible) writeTaggedFields(writer, tagged, source)
+  return { present, tagged, missing }
+}
+
+function valueOf({ name, field }: FieldWrite, source: Record<string, unknown>): unknown {
+  const given = source[name]
+  return given === undefined ? field.default : given
+}
+
+/** @throws BugError if one of them is not at its default. */
+function checkMissing(writer: WireWriter, missing: readonly FieldWrite[], source: Record<string, unknown>): void {
+  for (const { name, field, write } of missing) {
+    if (!isDefault(field.type, source[name], field.default)) write(writer, source[name])
   }
 }
 

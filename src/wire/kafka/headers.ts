@@ -21,6 +21,8 @@ import { WireWriter } from './writer.ts'
 
 /** Bytes of the size before a frame, which it does not count. */
 export const FRAME_SIZE_BYTES = 4
+/** Bytes of a response that are written in one step: some two milliseconds where they are small values (measured). */
+const STEP_BYTES = 64 * 1024
 /** The least that a request has: a header of version 1 with no client id. */
 export const REQUEST_BYTES_MIN = 10
 
@@ -137,19 +139,53 @@ export function requestFrame<Request extends FieldTable>(
   return sized(writer)
 }
 
-/** @returns the frame of a response, likewise. */
+/** A response as it leaves. */
+export interface ResponseFrame {
+  /** Its size included; records are borrowed until they are sent. */
+  readonly pieces: readonly Buffer[]
+  /** All that are said within, at any depth. */
+  readonly errorCodes: readonly number[]
+}
+
+type Answerable<Response extends FieldTable> = AnyApi & { readonly response: Message<Response> }
+
+/** @returns the frame of a response. */
 export function responseFrame<Response extends FieldTable>(
-  api: AnyApi & { readonly response: Message<Response> },
+  api: Answerable<Response>,
   apiVersion: number,
   correlationId: number,
   body: WriteOf<Response>
-): Buffer[] {
+): ResponseFrame {
+  const writer = beginResponse(api, apiVersion, correlationId)
+  api.response.write(writer, apiVersion, body)
+  return { pieces: sized(writer), errorCodes: writer.errorCodes }
+}
+
+/** Makes the same frame in steps: one ends behind the element of a list of the response with which it has STEP_BYTES. */
+export function* responseSteps<Response extends FieldTable>(
+  api: Answerable<Response>,
+  apiVersion: number,
+  correlationId: number,
+  body: WriteOf<Response>
+): Generator<void, ResponseFrame> {
+  const writer = beginResponse(api, apiVersion, correlationId)
+  let begun = 0
+  for (const _ of api.response.steps(writer, apiVersion, body)) {
+    if (writer.length - begun < STEP_BYTES) continue
+    // What is a piece is not copied when there is more.
+    writer.cut()
+    begun = writer.length
+    yield
+  }
+  return { pieces: sized(writer), errorCodes: writer.errorCodes }
+}
+
+function beginResponse(api: AnyApi, apiVersion: number, correlationId: number): WireWriter {
   const writer = new WireWriter()
   writer.writeInt32(0)
   writer.writeInt32(correlationId)
   if (responseHeaderVersion(api, apiVersion) === 1) writer.writeUvarint(0)
-  api.response.write(writer, apiVersion, body)
-  return sized(writer)
+  return writer
 }
 
 /** Writes the size of the frame over its first four bytes. */

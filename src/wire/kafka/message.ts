@@ -4,7 +4,7 @@
  */
 import { assert } from '../../base/assert.ts'
 import { compileReader, type ReadValue } from './compile-reader.ts'
-import { compileWriter, type WriteValue } from './compile-writer.ts'
+import { compileStepWriter, compileWriter, type StepWriter, type WriteValue } from './compile-writer.ts'
 import { WireReader } from './reader.ts'
 import type { FieldTable, ReadOf, WriteOf } from './schema.ts'
 import { WireWriter } from './writer.ts'
@@ -23,6 +23,7 @@ export class Message<F extends FieldTable = FieldTable> {
   readonly versions: Versions
   readonly #readers: (ReadValue | undefined)[] = []
   readonly #writers: (WriteValue | undefined)[] = []
+  readonly #stepWriters: (StepWriter | undefined)[] = []
 
   constructor(name: string, versions: Versions, fields: F) {
     this.name = name
@@ -52,9 +53,19 @@ export class Message<F extends FieldTable = FieldTable> {
   /** Writes a body. @param version likewise. Records are borrowed until the pieces of the writer are sent. */
   write(writer: WireWriter, version: number, value: WriteOf<F>): void {
     this.#check(version)
-    const target = { version, isFlexible: this.isFlexible(version), path: this.name }
-    const write = (this.#writers[version] ??= compileWriter(this.fields, target))
+    const write = (this.#writers[version] ??= compileWriter(this.fields, this.#target(version)))
     write(writer, value)
+  }
+
+  /** Writes the same in steps, each of them one element of a list of the message at most. @param version likewise. */
+  steps(writer: WireWriter, version: number, value: WriteOf<F>): Generator<void, void> {
+    this.#check(version)
+    const steps = (this.#stepWriters[version] ??= compileStepWriter(this.fields, this.#target(version)))
+    return steps(writer, value)
+  }
+
+  #target(version: number) {
+    return { version, isFlexible: this.isFlexible(version), path: this.name }
   }
 
   /** @returns a body alone, in one buffer. */

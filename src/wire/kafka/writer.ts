@@ -18,6 +18,8 @@ export class WireWriter {
   #at = 0
   readonly #pieces: Buffer[] = []
   #pieceBytes = 0
+  /** Codes of errors that were written, in their order. */
+  readonly errorCodes: number[] = []
 
   constructor() {
     this.#chunk = Buffer.allocUnsafe(FIRST_CHUNK_BYTES)
@@ -53,6 +55,12 @@ export class WireWriter {
     assert(value === (value << 16) >> 16, 'an int16 takes −32768 to 32767')
     this.#reserve(2)
     this.#at = writeU16(this.#chunk, this.#at, value)
+  }
+
+  /** An int16 that says whether there was an error: 0 if not. */
+  writeErrorCode(value: number): void {
+    this.writeInt16(value)
+    if (value !== 0) this.errorCodes.push(value)
   }
 
   writeUint16(value: number): void {
@@ -133,13 +141,13 @@ export class WireWriter {
     const length = parts.reduce((bytes, part) => bytes + part.length, 0)
     this.writeLength(value === null ? -1 : length, isCompact)
     if (length === 0) return
-    this.#cut()
+    this.cut()
     for (const part of parts) if (part.length > 0) this.#pieces.push(part)
     this.#pieceBytes += length
   }
 
-  /** Makes a piece of what was written since the last one. */
-  #cut(): void {
+  /** Makes a piece of what was written since the last one: it is not moved any more. Not within a tagged field. */
+  cut(): void {
     if (this.#at === this.#start) return
     this.#pieces.push(this.#chunk.subarray(this.#start, this.#at))
     this.#pieceBytes += this.#at - this.#start
@@ -167,7 +175,7 @@ export class WireWriter {
 
   /** Ends the message. @returns its pieces in order; they are the caller's. Nothing may be written any more. */
   finish(): Buffer[] {
-    this.#cut()
+    this.cut()
     return this.#pieces
   }
 }

@@ -11,33 +11,27 @@ import { kafkaErrors } from '../../../wire/kafka/errors.ts'
 import { resourceTypes } from '../config-resources.ts'
 import { handlerOf, type KafkaHandler, type KafkaServices } from '../handler.ts'
 import type { Principal } from '../../../model/principal.ts'
+import { refusalOfMany } from '../named-topics.ts'
 import { toldOfConfig } from '../refusals.ts'
 import { repeatedNames } from '../repeated-names.ts'
 import { changedList, fallbackPatch, patchOf } from '../topic-configs.ts'
-import { inTurns } from '../turns.ts'
 
 /** What is done to one setting. */
 const operations = { set: 0, delete: 1, append: 2, subtract: 3 } as const
 
 export const alterConfigsHandler: KafkaHandler = handlerOf(alterConfigs, async call => {
   const { settings } = call.services
-  const responses = []
-  for await (const resource of inTurns(call.body.resources)) {
-    const patch = (): TopicConfigPatch =>
-      merged([fallbackPatch(settings), ...resource.configs.map(({ name, value }) => patchOf(name, value, settings))])
-    responses.push(await alter(call, resource, patch))
-  }
-  call.answer({ responses })
+  const responses = await alterAll(call, call.body.resources, resource =>
+    merged([fallbackPatch(settings), ...resource.configs.map(({ name, value }) => patchOf(name, value, settings))])
+  )
+  await call.answerInTurns({ responses })
 })
 
 export const incrementalAlterConfigsHandler: KafkaHandler = handlerOf(incrementalAlterConfigs, async call => {
-  const responses = []
-  for await (const resource of inTurns(call.body.resources)) {
-    const patch = (current: TopicConfig): TopicConfigPatch =>
-      merged(resource.configs.map(change => changeOf(change, current, call.services)))
-    responses.push(await alter(call, resource, patch))
-  }
-  call.answer({ responses })
+  const responses = await alterAll(call, call.body.resources, (resource, current) =>
+    merged(resource.configs.map(change => changeOf(change, current, call.services)))
+  )
+  await call.answerInTurns({ responses })
 })
 
 function merged(patches: readonly TopicConfigPatch[]): TopicConfigPatch {
@@ -76,6 +70,20 @@ interface Resource {
   readonly resourceType: number
   readonly resourceName: string
   readonly configs: readonly { readonly name: string }[]
+}
+
+/** Of each resource for itself, one after the other. @param patchFrom what changes of a topic. */
+function alterAll<Given extends Resource>(
+  asked: Asked,
+  resources: readonly Given[],
+  patchFrom: (resource: Given, current: TopicConfig) => TopicConfigPatch
+) {
+  const refusal = refusalOfMany('resources', resources.length)
+  return asked.services.requestTurns.begin().inOrder(resources, resource => {
+    const { resourceType, resourceName } = resource
+    if (refusal !== null) return { resourceType, resourceName, ...refusal }
+    return alter(asked, resource, current => patchFrom(resource, current))
+  })
 }
 
 async function alter(

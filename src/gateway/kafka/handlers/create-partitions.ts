@@ -3,10 +3,10 @@ import { createPartitions } from '../../../wire/kafka/apis/create-partitions.ts'
 import { kafkaErrors } from '../../../wire/kafka/errors.ts'
 import type { ReadOf } from '../../../wire/kafka/schema.ts'
 import { handlerOf, type KafkaCall, type KafkaHandler } from '../handler.ts'
+import { refusalOfMany } from '../named-topics.ts'
 import { NODE_ID } from '../node.ts'
 import { toldOfConfig, type Told } from '../refusals.ts'
 import { repeatedNames, repeatedTopic } from '../repeated-names.ts'
-import { inTurns } from '../turns.ts'
 
 type Call = KafkaCall<typeof createPartitions.request.fields, typeof createPartitions.response.fields>
 type Wanted = ReadOf<typeof createPartitions.request.fields>['topics'][number]
@@ -14,13 +14,14 @@ type Wanted = ReadOf<typeof createPartitions.request.fields>['topics'][number]
 const done = { errorCode: kafkaErrors.NONE.code, errorMessage: null }
 
 export const createPartitionsHandler: KafkaHandler = handlerOf(createPartitions, async call => {
-  const repeated = repeatedNames(call.body.topics)
-  const results = []
-  for await (const wanted of inTurns(call.body.topics)) {
+  const { topics } = call.body
+  const refusal = refusalOfMany('topics', topics.length)
+  const repeated = repeatedNames(topics)
+  const results = await call.services.requestTurns.begin().inOrder(topics, async wanted => {
     const { name } = wanted
-    results.push({ name, ...(repeated.has(name) ? repeatedTopic : await addTo(call, wanted)) })
-  }
-  call.answer({ results })
+    return { name, ...(refusal ?? (repeated.has(name) ? repeatedTopic : await addTo(call, wanted))) }
+  })
+  await call.answerInTurns({ results })
 })
 
 async function addTo({ who, body, services: { broker } }: Call, wanted: Wanted): Promise<Told | typeof done> {

@@ -4,11 +4,11 @@ import { createTopics } from '../../../wire/kafka/apis/create-topics.ts'
 import { kafkaErrors } from '../../../wire/kafka/errors.ts'
 import type { ReadOf, WriteOf } from '../../../wire/kafka/schema.ts'
 import { handlerOf, type KafkaCall, type KafkaHandler } from '../handler.ts'
+import { refusalOfMany } from '../named-topics.ts'
 import { NODE_ID } from '../node.ts'
 import { toldOfConfig, type Told } from '../refusals.ts'
 import { repeatedNames, repeatedTopic } from '../repeated-names.ts'
 import { KAFKA_PARTITIONER, patchOf, showConfig } from '../topic-configs.ts'
-import { inTurns } from '../turns.ts'
 
 type Call = KafkaCall<typeof createTopics.request.fields, typeof createTopics.response.fields>
 type Wanted = ReadOf<typeof createTopics.request.fields>['topics'][number]
@@ -21,13 +21,16 @@ const UP_TO_BROKER = -1
 const COPIES = 1
 
 export const createTopicsHandler: KafkaHandler = handlerOf(createTopics, async call => {
+  const refusal = refusalOfMany('topics', call.body.topics.length)
   const repeated = repeatedNames(call.body.topics)
-  const topics: ToldTopic[] = []
-  for await (const wanted of inTurns(call.body.topics)) {
-    const { name } = wanted
-    topics.push(repeated.has(name) ? { name, ...repeatedTopic } : await createOne(call, wanted))
-  }
-  call.answer({ topics })
+  const topics = await call.services.requestTurns
+    .begin()
+    .inOrder(call.body.topics, (wanted): ToldTopic | Promise<ToldTopic> => {
+      const { name } = wanted
+      const refused = refusal ?? (repeated.has(name) ? repeatedTopic : null)
+      return refused === null ? createOne(call, wanted) : { name, ...refused }
+    })
+  await call.answerInTurns({ topics })
 })
 
 async function createOne(call: Call, wanted: Wanted): Promise<ToldTopic> {

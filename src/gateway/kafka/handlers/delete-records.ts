@@ -13,13 +13,11 @@ type Told = WriteOf<typeof deleteRecords.response.fields>['topics'][number]['par
 const HIGH_WATERMARK = -1
 
 export const deleteRecordsHandler: KafkaHandler = handlerOf(deleteRecords, async call => {
-  const topics: { name: string; partitions: Told[] }[] = []
-  for (const { name, partitions } of call.body.topics) {
-    const told: Told[] = []
-    for (const wanted of partitions) told.push(await deleteBelow(call, name, wanted))
-    topics.push({ name, partitions: told })
-  }
-  call.answer({ topics })
+  const pace = call.services.requestTurns.begin()
+  const topics = await pace.inOrder(call.body.topics, async ({ name, partitions }) => {
+    return { name, partitions: await pace.inOrder(partitions, wanted => deleteBelow(call, name, wanted)) }
+  })
+  await call.answerInTurns({ topics })
 })
 
 async function deleteBelow(call: Call, topic: string, { partitionIndex, offset }: Wanted): Promise<Told> {

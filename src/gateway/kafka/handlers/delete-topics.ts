@@ -3,9 +3,9 @@ import { deleteTopics } from '../../../wire/kafka/apis/delete-topics.ts'
 import { kafkaErrors } from '../../../wire/kafka/errors.ts'
 import type { WriteOf } from '../../../wire/kafka/schema.ts'
 import { handlerOf, type KafkaCall, type KafkaHandler } from '../handler.ts'
+import { refusalOfMany } from '../named-topics.ts'
 import { toldOf } from '../refusals.ts'
 import { nameOfId } from '../topic-names.ts'
-import { inTurns } from '../turns.ts'
 
 type Call = KafkaCall<typeof deleteTopics.request.fields, typeof deleteTopics.response.fields>
 type ToldTopic = WriteOf<typeof deleteTopics.response.fields>['responses'][number]
@@ -15,15 +15,22 @@ const TOPIC_IDS_SINCE = 6
 
 export const deleteTopicsHandler: KafkaHandler = handlerOf(deleteTopics, async call => {
   const { version, body, services, who } = call
-  const responses: ToldTopic[] = []
-  const names = version < TOPIC_IDS_SINCE ? body.topicNames : []
-  for await (const name of inTurns(names)) responses.push(await deleteOne(call, name))
-  for await (const { name, topicId } of inTurns(body.topics)) {
-    const known = name ?? nameOfId(services, who, topicId)
-    if (known === null) responses.push({ name, topicId, errorCode: kafkaErrors.UNKNOWN_TOPIC_ID.code })
-    else responses.push({ ...(await deleteOne(call, known)), topicId })
+  const pace = services.requestTurns.begin()
+  if (version < TOPIC_IDS_SINCE) {
+    const refusal = refusalOfMany('topic_names', body.topicNames.length)
+    const responses = await pace.inOrder(body.topicNames, name =>
+      refusal ? { name, ...refusal } : deleteOne(call, name)
+    )
+    return call.answerInTurns({ responses })
   }
-  call.answer({ responses })
+  const refusal = refusalOfMany('topics', body.topics.length)
+  const responses = await pace.inOrder(body.topics, async ({ name, topicId }): Promise<ToldTopic> => {
+    if (refusal !== null) return { name, topicId, ...refusal }
+    const known = name ?? nameOfId(services, who, topicId)
+    if (known === null) return { name, topicId, errorCode: kafkaErrors.UNKNOWN_TOPIC_ID.code }
+    return { ...(await deleteOne(call, known)), topicId }
+  })
+  await call.answerInTurns({ responses })
 })
 
 async function deleteOne({ who, services: { broker } }: Call, name: string): Promise<ToldTopic> {

@@ -12,19 +12,20 @@ import { handlerOf, type KafkaCall, type KafkaHandler } from '../handler.ts'
 import { NODE_ID } from '../node.ts'
 import { toldOf } from '../refusals.ts'
 import { showConfig, type ShownConfig } from '../topic-configs.ts'
-import { inTurns } from '../turns.ts'
 
 type Call = KafkaCall<typeof describeConfigs.request.fields, typeof describeConfigs.response.fields>
 type Resource = ReadOf<typeof describeConfigs.request.fields>['resources'][number]
 type Told = WriteOf<typeof describeConfigs.response.fields>['results'][number]
 
 export const describeConfigsHandler: KafkaHandler = handlerOf(describeConfigs, async call => {
-  const results = new Map<string, Told>()
-  for await (const resource of inTurns(call.body.resources)) {
+  const asked = new Map<string, Resource>()
+  for (const resource of call.body.resources) {
     const place = `${resource.resourceType} ${resource.resourceName}`
-    if (!results.has(place)) results.set(place, describeOne(call, resource))
+    if (!asked.has(place)) asked.set(place, resource)
   }
-  call.answer({ results: [...results.values()] })
+  const pace = call.services.requestTurns.begin()
+  const results = await pace.inOrder(asked.values(), resource => describeOne(call, resource))
+  await call.answerInTurns({ results })
 })
 
 function describeOne(call: Call, resource: Resource): Told {

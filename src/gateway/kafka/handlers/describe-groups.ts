@@ -12,8 +12,10 @@ import { handlerOf, type KafkaCall, type KafkaHandler } from '../handler.ts'
 type Call = KafkaCall<typeof describeGroups.request.fields, typeof describeGroups.response.fields>
 type ToldGroup = WriteOf<typeof describeGroups.response.fields>['groups'][number]
 
-export const describeGroupsHandler: KafkaHandler = handlerOf(describeGroups, call => {
-  call.answer({ groups: [...new Set(call.body.groups)].map(group => describe(call, group)) })
+export const describeGroupsHandler: KafkaHandler = handlerOf(describeGroups, async call => {
+  const pace = call.services.requestTurns.begin()
+  const groups = await pace.inOrder(new Set(call.body.groups), group => describe(call, group))
+  await call.answerInTurns({ groups })
 })
 
 function describe({ services, who }: Call, groupId: string): ToldGroup {

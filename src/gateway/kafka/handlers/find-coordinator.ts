@@ -18,7 +18,7 @@ export const findCoordinatorHandler: KafkaHandler = handlerOf(findCoordinator, c
   const found = body.keyType === GROUP ? { nodeId: NODE_ID, ...client.advertised } : { nodeId: -1, host: '', port: -1 }
   const told = { ...found, ...refusalOf(body.keyType) }
   if (version < MANY_SINCE) return call.answer({ ...told, coordinators: [] })
-  call.answer({ coordinators: [...new Set(body.coordinatorKeys)].map(key => ({ key, ...told })) })
+  return call.answerInTurns({ coordinators: [...new Set(body.coordinatorKeys)].map(key => ({ key, ...told })) })
 })
 
 function refusalOf(keyType: number): { readonly errorCode: number; readonly errorMessage: string | null } {

@@ -1,4 +1,5 @@
 /** ListGroups: those that the caller's key owns, admin all. Main thread. */
+import type { ClassicListing } from '../../../model/classic-groups.ts'
 import { listGroups } from '../../../wire/kafka/apis/list-groups.ts'
 import { kafkaErrors } from '../../../wire/kafka/errors.ts'
 import { codeOf } from '../group-codes.ts'
@@ -8,21 +9,24 @@ import { handlerOf, type KafkaHandler } from '../handler.ts'
 const CLASSIC = 'classic'
 
 export const listGroupsHandler: KafkaHandler = handlerOf(listGroups, call => {
-  const { statesFilter, typesFilter } = call.body
+  const isWantedState = filterOf(call.body.statesFilter)
+  const isWantedType = filterOf(call.body.typesFilter)
+  let listed: readonly ClassicListing[]
   try {
-    const listed = call.services.broker.classicGroups.list(call.who)
-    const groups = listed
-      .filter(({ state }) => passes(statesFilter, state) && passes(typesFilter, CLASSIC))
-      .map(({ group, state, protocolType }) => {
-        return { groupId: group, protocolType, groupState: state, groupType: CLASSIC }
-      })
-    call.answer({ errorCode: kafkaErrors.NONE.code, groups })
+    listed = call.services.broker.classicGroups.list(call.who)
   } catch (error) {
-    call.answer({ errorCode: codeOf(error), groups: [] })
+    return call.answer({ errorCode: codeOf(error), groups: [] })
   }
+  const groups = listed
+    .filter(({ state }) => isWantedState(state) && isWantedType(CLASSIC))
+    .map(({ group, state, protocolType }) => {
+      return { groupId: group, protocolType, groupState: state, groupType: CLASSIC }
+    })
+  return call.answerInTurns({ errorCode: kafkaErrors.NONE.code, groups })
 })
 
-/** Clients differ in how they write states and types. */
-function passes(filter: readonly string[], value: string): boolean {
-  return filter.length === 0 || filter.some(wanted => wanted.toLowerCase() === value.toLowerCase())
+/** Clients differ in how they write states and types. @param wanted none: all of them. */
+function filterOf(wanted: readonly string[]): (value: string) => boolean {
+  const known = new Set(wanted.map(value => value.toLowerCase()))
+  return value => known.size === 0 || known.has(value.toLowerCase())
 }

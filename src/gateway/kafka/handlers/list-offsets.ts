@@ -28,10 +28,11 @@ const EPOCHS_SINCE = 4
 
 export const listOffsetsHandler: KafkaHandler = handlerOf(listOffsets, async call => {
   const wanted = mergedTopics(call.body.topics.map(({ name, partitions }) => [name, partitions]))
-  const topics = await Promise.all(
-    [...wanted].map(async ([name, partitions]) => ({ name, partitions: await partitionsOf(call, name, partitions) }))
-  )
-  call.answer({ topics })
+  const pace = call.services.requestTurns.begin()
+  const topics = await pace.together([...wanted], async ([name, partitions]) => {
+    return { name, partitions: await partitionsOf(call, name, partitions) }
+  })
+  await call.answerInTurns({ topics })
 })
 
 /**

@@ -31,7 +31,7 @@ export const metadataHandler: KafkaHandler = handlerOf(metadata, async call => {
   const { client, services } = call
   const topics = await wantedTopics(call)
   const { host, port } = client.advertised
-  call.answer({
+  await call.answerInTurns({
     brokers: [{ nodeId: NODE_ID, host, port }],
     clusterId: services.clusterId,
     controllerId: NODE_ID,
@@ -43,8 +43,11 @@ export const metadataHandler: KafkaHandler = handlerOf(metadata, async call => {
 async function wantedTopics(call: Call): Promise<ToldTopic[]> {
   const { version, body, who, services } = call
   const { topics } = body
+  const pace = services.requestTurns.begin()
   if (topics === null || (version === 0 && topics.length === 0)) {
-    return services.broker.listTopics(who).map(name => describe(call, name))
+    const told = await pace.inOrder(services.broker.listTopics(who), name => describe(call, name))
+    // Deleted meanwhile.
+    return told.filter(({ errorCode }) => errorCode !== kafkaErrors.UNKNOWN_TOPIC_OR_PARTITION.code)
   }
   const names = new Set<string>()
   const unknownIds = new Set<string>()
@@ -55,8 +58,7 @@ async function wantedTopics(call: Call): Promise<ToldTopic[]> {
     else names.add(known)
   }
   const told = [...unknownIds].map(topicId => unknownTopic(topicId, version))
-  for (const name of names) told.push(await topicNamed(call, name))
-  return told
+  return told.concat(await pace.inOrder(names, name => topicNamed(call, name)))
 }
 
 function unknownTopic(topicId: string, version: number): ToldTopic {
@@ -97,16 +99,23 @@ function describe({ services: { broker, topicIds }, who }: Call, name: string): 
   }
 }
 
-const onlyNode: readonly number[] = [NODE_ID]
+type ToldPartition = ToldTopic['partitions'][number]
 
-function partitionsOf(count: number): ToldTopic['partitions'] {
-  return Array.from({ length: count }, (_, partitionIndex) => ({
-    errorCode: kafkaErrors.NONE.code,
-    partitionIndex,
-    leaderId: NODE_ID,
-    leaderEpoch: LEADER_EPOCH,
-    replicaNodes: onlyNode,
-    isrNodes: onlyNode,
-    offlineReplicas: []
-  }))
+const onlyNode: readonly number[] = [NODE_ID]
+/** By their indexes, those that were ever told of: what is said of a partition is the same in all topics. */
+const toldPartitions: ToldPartition[] = []
+
+function partitionsOf(count: number): readonly ToldPartition[] {
+  while (toldPartitions.length < count) {
+    toldPartitions.push({
+      errorCode: kafkaErrors.NONE.code,
+      partitionIndex: toldPartitions.length,
+      leaderId: NODE_ID,
+      leaderEpoch: LEADER_EPOCH,
+      replicaNodes: onlyNode,
+      isrNodes: onlyNode,
+      offlineReplicas: []
+    })
+  }
+  return toldPartitions.slice(0, count)
 }

@@ -20,10 +20,10 @@ export const offsetCommitHandler: KafkaHandler = handlerOf(offsetCommit, async c
   const member = { memberId, instanceId, generation }
   try {
     const outcomes = await services.broker.classicGroups.commit(who, groupId, member, places)
-    answer(call, outcomes.map(codeOf))
+    await answer(call, outcomes.map(codeOf))
   } catch (error) {
     const code = codeOf(error)
-    answer(
+    await answer(
       call,
       places.map(() => code)
     )
@@ -31,9 +31,9 @@ export const offsetCommitHandler: KafkaHandler = handlerOf(offsetCommit, async c
 })
 
 /** @param codes of all partitions, in their order. */
-function answer(call: Call, codes: readonly number[]): void {
+function answer(call: Call, codes: readonly number[]): Promise<void> {
   let at = 0
-  call.answer({
+  return call.answerInTurns({
     topics: call.body.topics.map(({ name, partitions }) => {
       const told = partitions.map(({ partitionIndex }) => ({ partitionIndex, errorCode: codes[at++] as number }))
       return { name, partitions: told }

@@ -36,19 +36,19 @@ const MANY_SINCE = 8
 const GROUP_CODE_SINCE = 2
 const nothing: Offset = { offset: -1, note: noNote }
 
-export const offsetFetchHandler: KafkaHandler = handlerOf(offsetFetch, call => {
+export const offsetFetchHandler: KafkaHandler = handlerOf(offsetFetch, async call => {
   const { body, version } = call
   if (version < MANY_SINCE) {
     const { errorCode, topics } = toldOf(call, body.groupId, body.topics)
-    return call.answer({ errorCode, topics, groups: [] })
+    return call.answerInTurns({ errorCode, topics, groups: [] })
   }
   const told = new Set<string>()
-  const groups = body.groups.map(({ groupId, topics }) => {
+  const groups = await call.services.requestTurns.begin().inOrder(body.groups, ({ groupId, topics }) => {
     if (told.has(groupId)) return { groupId, errorCode: kafkaErrors.INVALID_REQUEST.code, topics: [] }
     told.add(groupId)
     return { groupId, ...toldOf(call, groupId, topics) }
   })
-  call.answer({ topics: [], groups })
+  await call.answerInTurns({ topics: [], groups })
 })
 
 function toldOf(call: Call, group: string, wanted: Wanted): ToldGroup {

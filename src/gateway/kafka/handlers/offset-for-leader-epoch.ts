@@ -14,10 +14,11 @@ type Told = WriteOf<typeof offsetForLeaderEpoch.response.fields>['topics'][numbe
 
 export const offsetForLeaderEpochHandler: KafkaHandler = handlerOf(offsetForLeaderEpoch, async call => {
   const wanted = mergedTopics(call.body.topics.map(({ topic, partitions }) => [topic, partitions]))
-  const topics = await Promise.all(
-    [...wanted].map(async ([topic, partitions]) => ({ topic, partitions: await partitionsOf(call, topic, partitions) }))
-  )
-  call.answer({ topics })
+  const pace = call.services.requestTurns.begin()
+  const topics = await pace.together([...wanted], async ([topic, partitions]) => {
+    return { topic, partitions: await partitionsOf(call, topic, partitions) }
+  })
+  await call.answerInTurns({ topics })
 })
 
 async function partitionsOf(

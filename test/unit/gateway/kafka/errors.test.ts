@@ -1,10 +1,12 @@
 /** What Kafka clients are told of the broker's errors. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { errorCodesOf, errorName } from '../../../../src/gateway/kafka/error-names.ts'
+import { errorName } from '../../../../src/gateway/kafka/error-names.ts'
 import { recordErrorsOf, throttleMsOf, toldOf, toldOfConfig } from '../../../../src/gateway/kafka/refusals.ts'
 import { BrokerError, errorTable, type ErrorCode } from '../../../../src/model/errors.ts'
+import { apis } from '../../../../src/wire/kafka/apis/index.ts'
 import { kafkaErrors } from '../../../../src/wire/kafka/errors.ts'
+import { responseFrame } from '../../../../src/wire/kafka/headers.ts'
 
 /** Of what no Kafka request can meet: routes and bodies of HTTP, frames of ES01, ways of other protocols to say a thing. */
 const unknownServerError = kafkaErrors.UNKNOWN_SERVER_ERROR.code
@@ -53,11 +55,14 @@ test('only a quota throttles', () => {
 })
 
 test('the codes of a response are found at any depth, and have their names', () => {
-  const response = {
-    errorCode: 0,
-    topics: [{ errorCode: 3, partitions: [{ errorCode: -1, records: Buffer.alloc(3) }] }]
-  }
-  assert.deepEqual(errorCodesOf(response).map(errorName), ['UNKNOWN_TOPIC_OR_PARTITION', 'UNKNOWN_SERVER_ERROR'])
+  const nothing = { committedOffset: -1, metadata: null }
+  const partitions = [
+    { ...nothing, partitionIndex: 0, errorCode: -1 },
+    { ...nothing, partitionIndex: 1, errorCode: 0 }
+  ]
+  const response = { errorCode: 25, topics: [{ name: 't', partitions }] }
+  const { errorCodes } = responseFrame(apis.offsetFetch, 5, 1, { ...response, groups: [] })
+  assert.deepEqual(errorCodes.map(errorName).sort(), ['UNKNOWN_MEMBER_ID', 'UNKNOWN_SERVER_ERROR'])
   assert.equal(errorName(4711), '4711')
 })
 

@@ -9,7 +9,8 @@ import {
   readRequestHeader,
   readResponseHeader,
   requestFrame,
-  responseFrame
+  responseFrame,
+  responseSteps
 } from '../../../../src/wire/kafka/headers.ts'
 import type { AnyApi } from '../../../../src/wire/kafka/message.ts'
 
@@ -21,10 +22,24 @@ function hex(text: string): Buffer {
   )
 }
 
+/** The frame of a response that is written in steps, and how many there were. */
+function writtenInSteps(
+  api: AnyApi,
+  version: number,
+  body: object
+): { readonly bytes: Buffer; readonly count: number } {
+  const steps = responseSteps(api as never, version, 7, body as never)
+  let step = steps.next()
+  let count = 1
+  for (; step.done !== true; count++) step = steps.next()
+  return { bytes: Buffer.concat(step.value.pieces), count }
+}
+
 /** Both ways: the frame of that response is these bytes, and these bytes are that response. */
 function assertResponse(api: AnyApi, version: number, body: object, bytes: Buffer): void {
-  const frame = Buffer.concat(responseFrame(api as never, version, 7, body as never))
+  const frame = Buffer.concat(responseFrame(api as never, version, 7, body as never).pieces)
   assert.equal(frame.toString('hex'), bytes.toString('hex'))
+  assert.deepEqual(writtenInSteps(api, version, body).bytes, frame)
   const header = readResponseHeader(api, version, bytes, FRAME_SIZE_BYTES, bytes.length)
   assert.ok(typeof header !== 'string')
   assert.equal(header.correlationId, 7)
@@ -344,5 +359,36 @@ describe('the first bytes of a connection', () => {
     assert.equal(checkFrameSize(9, 1000), 'the size of the request is 9: the least is 10')
     assert.equal(checkFrameSize(-1, 1000), 'the size of the request is -1: the least is 10')
     assert.equal(checkFrameSize(1001, 1000), 'the size of the request is 1001: over the limit of 1000')
+  })
+})
+
+describe('a long response', () => {
+  const partitions = Array.from({ length: 100 }, (_, partitionIndex) => ({
+    errorCode: partitionIndex % 2,
+    partitionIndex,
+    leaderId: 1,
+    replicaNodes: [1],
+    isrNodes: [1],
+    offlineReplicas: []
+  }))
+  const body = (count: number) => ({
+    brokers: [{ nodeId: 1, host: 'here', port: 9092 }],
+    clusterId: 'c',
+    controllerId: 1,
+    topics: Array.from({ length: count }, (_, index) => ({ errorCode: 0, name: `t${index}`, partitions }))
+  })
+
+  it('is the same bytes, whether it is written at once or in steps', () => {
+    for (const version of [8, 12]) {
+      const { pieces, errorCodes } = responseFrame(apis.metadata, version, 7, body(1000))
+      const inSteps = writtenInSteps(apis.metadata, version, body(1000))
+      assert.ok(Buffer.concat(pieces).equals(inSteps.bytes))
+      assert.equal(errorCodes.length, 50 * 1000)
+      assert.ok(inSteps.count > 10, `${inSteps.count} steps`)
+    }
+  })
+
+  it('needs one step only if it is short after all', () => {
+    assert.equal(writtenInSteps(apis.metadata, 12, body(3)).count, 1)
   })
 })

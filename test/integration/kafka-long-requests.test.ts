@@ -1,0 +1,174 @@
+/**
+ * Kafka requests that name very many things hold nobody else: what is done of them is counted in each round of the event loop.
+ */
+import assert from 'node:assert/strict'
+import { test, type TestContext } from 'node:test'
+import { ENTRIES_A_TURN } from '../../src/gateway/kafka/request-turns.ts'
+import { limits } from '../../src/model/limits.ts'
+import { apis } from '../../src/wire/kafka/apis/index.ts'
+import { kafkaErrors } from '../../src/wire/kafka/errors.ts'
+import { startBroker, type TestBroker } from '../support/broker.ts'
+import { atEnd } from '../support/clean-up.ts'
+import { connectKafka } from '../support/kafka-client.ts'
+
+const NAMES = 2000
+
+function names(count: number): string[] {
+  return Array.from({ length: count }, (_, index) => `none-${index}`)
+}
+
+type Method = (...given: never[]) => unknown
+
+/** Counts the calls of a use case in each round of the event loop. */
+function countCalls(t: TestContext, owner: object, name: string) {
+  const methods = owner as Record<string, Method>
+  const method = (methods[name] as Method).bind(owner)
+  const counted = { calls: 0, mostInRound: 0 }
+  let inRound = 0
+  let isOver = false
+  const nextRound = (): void => {
+    inRound = 0
+    if (!isOver) setImmediate(nextRound)
+  }
+  nextRound()
+  atEnd(t, () => (isOver = true))
+  methods[name] = (...given) => {
+    counted.calls++
+    counted.mostInRound = Math.max(counted.mostInRound, ++inRound)
+    return method(...given)
+  }
+  return counted
+}
+
+const topics = (rest: object) => names(NAMES).map(name => ({ name, ...rest }))
+const resources = names(NAMES).map(resourceName => ({ resourceType: 2, resourceName, configs: [] }))
+const partitions = Array.from({ length: NAMES }, (_, partitionIndex) => ({ partitionIndex, offset: 0 }))
+
+/** What each of the requests asks of the broker for each name. */
+const long = [
+  [apis.alterConfigs, 2, { resources, validateOnly: false }, 'topicConfig'],
+  [apis.incrementalAlterConfigs, 1, { resources, validateOnly: false }, 'topicConfig'],
+  [apis.describeConfigs, 4, { resources: resources.map(one => ({ ...one, configurationKeys: null })) }, 'topicConfig'],
+  [
+    apis.createTopics,
+    7,
+    {
+      topics: topics({ numPartitions: 1, replicationFactor: 1, assignments: [], configs: [] }),
+      timeoutMs: 1,
+      validateOnly: true
+    },
+    'createTopic'
+  ],
+  [
+    apis.createPartitions,
+    3,
+    { topics: topics({ count: 2, assignments: null }), timeoutMs: 1, validateOnly: false },
+    'addPartitions'
+  ],
+  [apis.deleteTopics, 5, { topicNames: names(NAMES), timeoutMs: 1 }, 'deleteTopic'],
+  [apis.deleteTopics, 6, { topics: topics({}), timeoutMs: 1 }, 'deleteTopic'],
+  [apis.deleteRecords, 2, { topics: [{ name: 'none', partitions }], timeoutMs: 1 }, 'deleteRecords'],
+  [apis.metadata, 12, { topics: topics({}) }, 'partitionCountOf'],
+  [
+    apis.listOffsets,
+    7,
+    { replicaId: -1, topics: topics({ partitions: [{ partitionIndex: 0, timestamp: -1 }] }) },
+    'offsetsAt'
+  ],
+  [
+    apis.offsetForLeaderEpoch,
+    4,
+    {
+      replicaId: -1,
+      topics: names(NAMES).map(topic => ({
+        topic,
+        partitions: [{ partition: 0, currentLeaderEpoch: -1, leaderEpoch: 0 }]
+      }))
+    },
+    'offsetsAt'
+  ],
+  [apis.deleteGroups, 2, { groupsNames: names(NAMES) }, 'groups.remove'],
+  [apis.describeGroups, 5, { groups: names(NAMES) }, 'classicGroups.describe'],
+  [apis.offsetFetch, 8, { groups: names(NAMES).map(groupId => ({ groupId, topics: null })) }, 'classicGroups.offsets']
+] as const
+
+function useCase({ server: { broker } }: TestBroker, path: string): readonly [owner: object, name: string] {
+  const [part = '', name] = path.split('.')
+  return name === undefined ? [broker, part] : [(broker as unknown as Record<string, object>)[part] as object, name]
+}
+
+for (const [api, version, body, path] of long) {
+  test(`${api.name} ${version} of very many gives the others their turn, and answers all of them`, async t => {
+    const broker = await startBroker(t)
+    const counted = countCalls(t, ...useCase(broker, path))
+    const client = await connectKafka(t, broker.kafka)
+    const answer: object = await client.call(api as never, version, body)
+    assert.equal(counted.calls, NAMES)
+    // Twice: entries that wait for a shard together are carried on beyond the share that they began in.
+    assert.ok(counted.mostInRound <= 2 * ENTRIES_A_TURN, `${counted.mostInRound} in one round`)
+    const lists = Object.values(answer).filter(list => Array.isArray(list)) as object[][]
+    const told = lists.sort((one, other) => other.length - one.length)[0]
+    const [first] = told ?? []
+    const count = api === apis.deleteRecords ? (first as { partitions: object[] }).partitions.length : told?.length
+    assert.equal(count, NAMES)
+  })
+}
+
+const tooMany = names(limits.topicsMax + 1)
+/** Requests that name more topics than there can be, and what they call that. */
+const refused = [
+  [
+    'topics',
+    apis.createTopics,
+    7,
+    {
+      topics: tooMany.map(name => ({ name, numPartitions: 1, replicationFactor: 1, assignments: [], configs: [] })),
+      timeoutMs: 1,
+      validateOnly: false
+    },
+    'createTopic'
+  ],
+  [
+    'topics',
+    apis.createPartitions,
+    3,
+    { topics: tooMany.map(name => ({ name, count: 2, assignments: null })), timeoutMs: 1, validateOnly: false },
+    'addPartitions'
+  ],
+  ['topic_names', apis.deleteTopics, 5, { topicNames: tooMany, timeoutMs: 1 }, 'deleteTopic'],
+  ['topics', apis.deleteTopics, 6, { topics: tooMany.map(name => ({ name })), timeoutMs: 1 }, 'deleteTopic'],
+  [
+    'resources',
+    apis.alterConfigs,
+    2,
+    { resources: tooMany.map(resourceName => ({ resourceType: 2, resourceName, configs: [] })), validateOnly: false },
+    'changeTopicConfig'
+  ],
+  [
+    'resources',
+    apis.incrementalAlterConfigs,
+    1,
+    { resources: tooMany.map(resourceName => ({ resourceType: 2, resourceName, configs: [] })), validateOnly: false },
+    'changeTopicConfig'
+  ]
+] as const
+
+for (const [field, api, version, body, path] of refused) {
+  test(`${api.name} ${version} that names more topics than there can be is refused whole, and says so`, async t => {
+    const broker = await startBroker(t)
+    const counted = countCalls(t, ...useCase(broker, path))
+    const client = await connectKafka(t, broker.kafka)
+    const answer: object = await client.call(api as never, version, body)
+    const told = Object.values(answer).find(list => Array.isArray(list)) as {
+      errorCode: number
+      errorMessage: string
+    }[]
+    assert.equal(told.length, tooMany.length)
+    const expected = `${field} has 20001 entries: the limit is 20000, so nothing of this request was done`
+    for (const { errorCode, errorMessage } of told) {
+      assert.equal(errorCode, kafkaErrors.INVALID_REQUEST.code)
+      assert.equal(errorMessage, expected)
+    }
+    assert.equal(counted.calls, 0)
+  })
+}
