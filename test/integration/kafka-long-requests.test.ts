@@ -9,6 +9,7 @@ import { apis } from '../../src/wire/kafka/apis/index.ts'
 import { kafkaErrors } from '../../src/wire/kafka/errors.ts'
 import { startBroker, type TestBroker } from '../support/broker.ts'
 import { atEnd } from '../support/clean-up.ts'
+import { HttpApi } from '../support/http-api.ts'
 import { connectKafka } from '../support/kafka-client.ts'
 
 const NAMES = 2000
@@ -73,7 +74,7 @@ const long = [
     apis.listOffsets,
     7,
     { replicaId: -1, topics: topics({ partitions: [{ partitionIndex: 0, timestamp: -1 }] }) },
-    'offsetsAt'
+    'partitionCountOf'
   ],
   [
     apis.offsetForLeaderEpoch,
@@ -172,3 +173,38 @@ for (const [field, api, version, body, path] of refused) {
     assert.equal(counted.calls, 0)
   })
 }
+
+test('ListOffsets of a time of its own for each partition asks about each partition once, and answers as ever', async t => {
+  const broker = await startBroker(t)
+  const count = 100
+  await new HttpApi(broker.url).createTopic('t', count)
+  const { server } = broker
+  const offsetsAt = server.broker.offsetsAt.bind(server.broker)
+  const asked: (number | null)[] = []
+  server.broker.offsetsAt = (who, topic, partition, timeMs) => {
+    asked.push(partition)
+    return offsetsAt(who, topic, partition, timeMs)
+  }
+  const client = await connectKafka(t, broker.kafka)
+  const list = (wanted: { partitionIndex: number; timestamp: number; currentLeaderEpoch?: number }[]) =>
+    client.call(apis.listOffsets, 7, { replicaId: -1, topics: [{ name: 't', partitions: wanted }] })
+  const told = ({ topics }: Awaited<ReturnType<typeof list>>) => topics[0]?.partitions
+
+  const indexes = Array.from({ length: count }, (_, index) => index)
+  const ofOwnTimes = await list(indexes.map(index => ({ partitionIndex: index, timestamp: 1000 + index })))
+  assert.deepEqual(asked, indexes)
+  const ofOneTime = await list(indexes.map(index => ({ partitionIndex: index, timestamp: 1000 })))
+  assert.deepEqual(asked.slice(count), [null])
+  assert.deepEqual(told(ofOwnTimes), told(ofOneTime))
+
+  // What is no partition is said to be none, alone and among others.
+  const none = [-1, count].map(partitionIndex => ({ partitionIndex, timestamp: -1 }))
+  const unknown = kafkaErrors.UNKNOWN_TOPIC_OR_PARTITION.code
+  for (const wanted of [...none.map(one => [one]), none]) {
+    const codes = told(await list(wanted))?.map(({ errorCode }) => errorCode)
+    assert.deepEqual(
+      codes,
+      wanted.map(() => unknown)
+    )
+  }
+})

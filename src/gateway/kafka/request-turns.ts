@@ -48,11 +48,12 @@ export class Pace {
     this.#turns = turns
   }
 
-  /** To be awaited behind each entry. @returns null: the request may go on at once. */
-  after(): Promise<void> | null {
+  /** To be awaited behind so many entries. @returns null: the request may go on at once. */
+  after(count = 1): Promise<void> | null {
     // Who works on another entry of the same request waits for the same turn.
     if (this.#turn !== null) return this.#turn
-    if (--this.#left > 0) return null
+    this.#left -= count
+    if (this.#left > 0) return null
     this.#turn = this.#turns.next().then(() => {
       this.#left = ENTRIES_A_TURN
       this.#turn = null

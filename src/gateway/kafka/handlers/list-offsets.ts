@@ -14,6 +14,7 @@ import { epochFault } from '../leader-epoch.ts'
 import { LEADER_EPOCH } from '../node.ts'
 import { toldOf } from '../refusals.ts'
 import { mergedTopics } from '../repeated-names.ts'
+import type { Pace } from '../request-turns.ts'
 
 type Call = KafkaCall<typeof listOffsets.request.fields, typeof listOffsets.response.fields>
 type WantedPartition = ReadOf<typeof listOffsets.request.fields>['topics'][number]['partitions'][number]
@@ -23,6 +24,8 @@ const LATEST = -1
 const EARLIEST = -2
 const LARGEST_TIME = -3
 const EARLIEST_LOCAL = -4
+/** Fewer than one in so many partitions of a topic are asked about one by one. */
+const FEW = 16
 /** The first version that tells of the leader's epoch. */
 const EPOCHS_SINCE = 4
 
@@ -30,20 +33,20 @@ export const listOffsetsHandler: KafkaHandler = handlerOf(listOffsets, async cal
   const wanted = mergedTopics(call.body.topics.map(({ name, partitions }) => [name, partitions]))
   const pace = call.services.requestTurns.begin()
   const topics = await pace.together([...wanted], async ([name, partitions]) => {
-    return { name, partitions: await partitionsOf(call, name, partitions) }
+    return { name, partitions: await partitionsOf({ call, pace, topic: name }, partitions) }
   })
   await call.answerInTurns({ topics })
 })
 
-/**
- * All partitions of a topic of which the same is wanted are one question. Such questions are put one after the other, since
- * each may bring an answer about all partitions.
- */
-async function partitionsOf(
-  call: Call,
-  name: string,
-  partitions: readonly WantedPartition[]
-): Promise<ToldPartition[]> {
+/** The topic that is asked about. */
+interface Asked {
+  readonly call: Call
+  readonly pace: Pace
+  readonly topic: string
+}
+
+/** What is wanted of partitions of a topic is looked up time by time: there may be an answer about all partitions to each. */
+async function partitionsOf(asked: Asked, partitions: readonly WantedPartition[]): Promise<ToldPartition[]> {
   const told = new Map<number, ToldPartition>()
   const once = new Map<number, WantedPartition>()
   for (const wanted of partitions) {
@@ -61,36 +64,53 @@ async function partitionsOf(
     else same.push(wanted)
   }
   for (const [time, wanted] of byTime) {
-    for (const answer of await answersTo(call, name, time, wanted)) told.set(answer.partitionIndex, answer)
+    for (const answer of await answersTo(asked, time, wanted)) told.set(answer.partitionIndex, answer)
   }
   return [...told.values()]
 }
 
-async function answersTo(
-  call: Call,
-  topic: string,
-  time: number,
-  wanted: readonly WantedPartition[]
-): Promise<ToldPartition[]> {
-  const { who } = call
+/**
+ * Many partitions of which the same is wanted are one question, about all. Where they are few each is one: else as many times
+ * as a topic has partitions would make it a search for each time in each partition.
+ */
+async function answersTo(asked: Asked, time: number, wanted: readonly WantedPartition[]): Promise<ToldPartition[]> {
+  const { call, pace, topic } = asked
   const { broker } = call.services
-  const [first, ...more] = wanted.map(({ partitionIndex }) => partitionIndex)
-  // Asked about all, what cannot be a partition is not among the answers.
-  const only = more.length > 0 || first === undefined || first < 0 ? null : first
+  const timestampMs = time >= 0 ? BigInt(time) : null
   try {
-    const timestampMs = time >= 0 ? BigInt(time) : null
-    const found = await broker.offsetsAt(who, topic, only, timestampMs)
+    const count = broker.partitionCountOf(call.who, topic)
+    if (wanted.length === 1 || wanted.length * FEW < count) {
+      return await pace.together(wanted, one => answerAlone(asked, timestampMs, one, count))
+    }
+    const found = await broker.offsetsAt(call.who, topic, null, timestampMs)
+    await pace.after(found.length)
     const byPartition = new Map(found.map(offsets => [offsets.partition, offsets]))
-    return await Promise.all(wanted.map(one => answerTo(call, topic, one, byPartition.get(one.partitionIndex))))
+    return await pace.together(wanted, one => answerTo(asked, one, byPartition.get(one.partitionIndex)))
   } catch (error) {
     const { errorCode } = toldOf(error)
     return wanted.map(({ partitionIndex }) => ({ partitionIndex, errorCode }))
   }
 }
 
+async function answerAlone(
+  asked: Asked,
+  timestampMs: bigint | null,
+  wanted: WantedPartition,
+  count: number
+): Promise<ToldPartition> {
+  const { call, topic } = asked
+  const { partitionIndex } = wanted
+  try {
+    const isThere = partitionIndex >= 0 && partitionIndex < count
+    const found = isThere ? await call.services.broker.offsetsAt(call.who, topic, partitionIndex, timestampMs) : []
+    return await answerTo(asked, wanted, found[0])
+  } catch (error) {
+    return { partitionIndex, errorCode: toldOf(error).errorCode }
+  }
+}
+
 async function answerTo(
-  call: Call,
-  topic: string,
+  asked: Asked,
   { partitionIndex, currentLeaderEpoch, timestamp }: WantedPartition,
   offsets: PartitionOffsets | undefined
 ): Promise<ToldPartition> {
@@ -102,12 +122,12 @@ async function answerTo(
     errorCode: kafkaErrors.NONE.code,
     timestamp: timestampMs,
     offset,
-    ...(call.version >= EPOCHS_SINCE && offset >= 0 && { leaderEpoch: LEADER_EPOCH })
+    ...(asked.call.version >= EPOCHS_SINCE && offset >= 0 && { leaderEpoch: LEADER_EPOCH })
   })
   if (timestamp === LATEST) return at(offsets.latest)
   if (timestamp === EARLIEST || timestamp === EARLIEST_LOCAL) return at(offsets.earliest)
   if (timestamp < LARGEST_TIME) return { partitionIndex, errorCode: kafkaErrors.UNSUPPORTED_VERSION.code }
-  const found = timestamp === LARGEST_TIME ? await largestTime(call, topic, partitionIndex) : offsets.found
+  const found = timestamp === LARGEST_TIME ? await largestTime(asked, partitionIndex) : offsets.found
   return found === null ? at(-1) : at(found.offset, found.timestampMs)
 }
 
@@ -115,9 +135,9 @@ async function answerTo(
  * The first record with the largest time: what is asked for by halves, as there is no index of it.
  * @cost some fifty searches by time: for administrators, not for consumers.
  */
-async function largestTime({ services: { broker }, who }: Call, topic: string, partition: number) {
+async function largestTime({ call: { services, who }, pace, topic }: Asked, partition: number) {
   const firstFrom = async (timeMs: number): Promise<PartitionOffsets['found']> =>
-    (await broker.offsetsAt(who, topic, partition, BigInt(timeMs)))[0]?.found ?? null
+    (await services.broker.offsetsAt(who, topic, partition, BigInt(timeMs)))[0]?.found ?? null
   let found = await firstFrom(0)
   if (found === null) return null
   let beyondMs = Number.MAX_SAFE_INTEGER
@@ -126,6 +146,7 @@ async function largestTime({ services: { broker }, who }: Call, topic: string, p
     const later = await firstFrom(middleMs)
     if (later === null) beyondMs = middleMs
     else found = later
+    await pace.after()
   }
   return found
 }

@@ -7,6 +7,7 @@ import { epochFault } from '../leader-epoch.ts'
 import { LEADER_EPOCH } from '../node.ts'
 import { toldOf } from '../refusals.ts'
 import { mergedTopics } from '../repeated-names.ts'
+import type { Pace } from '../request-turns.ts'
 
 type Call = KafkaCall<typeof offsetForLeaderEpoch.request.fields, typeof offsetForLeaderEpoch.response.fields>
 type Wanted = ReadOf<typeof offsetForLeaderEpoch.request.fields>['topics'][number]['partitions'][number]
@@ -16,18 +17,20 @@ export const offsetForLeaderEpochHandler: KafkaHandler = handlerOf(offsetForLead
   const wanted = mergedTopics(call.body.topics.map(({ topic, partitions }) => [topic, partitions]))
   const pace = call.services.requestTurns.begin()
   const topics = await pace.together([...wanted], async ([topic, partitions]) => {
-    return { topic, partitions: await partitionsOf(call, topic, partitions) }
+    return { topic, partitions: await partitionsOf(call, pace, topic, partitions) }
   })
   await call.answerInTurns({ topics })
 })
 
 async function partitionsOf(
   { who, services: { broker } }: Call,
+  pace: Pace,
   topic: string,
   partitions: readonly Wanted[]
 ): Promise<Told[]> {
   try {
     const offsets = await broker.offsetsAt(who, topic, null, null)
+    await pace.after(offsets.length)
     const ends = new Map(offsets.map(({ partition, latest }) => [partition, latest]))
     return partitions.map(({ partition, currentLeaderEpoch, leaderEpoch }) => {
       const endOffset = ends.get(partition)
