@@ -13,21 +13,22 @@ import type { Coordinator } from '../control/groups/coordinator.ts'
 import { checkMetadataSize, type Group, type GroupTable } from '../control/groups/group-table.ts'
 import { isGroupName } from '../control/topic-rules.ts'
 import { authorise } from '../model/access.ts'
-import type {
-  ClassicCommit,
-  ClassicDescription,
-  ClassicFault,
-  ClassicGroupUseCases,
-  ClassicJoin,
-  ClassicJoinAnswer,
-  ClassicLeaver,
-  ClassicListing,
-  ClassicMemberIdentity,
-  ClassicOffset,
-  ClassicSync,
-  ClassicSyncAnswer,
-  OnGone,
-  PlaceOutcome
+import {
+  PLACES_AT_ONCE,
+  type ClassicCommit,
+  type ClassicDescription,
+  type ClassicFault,
+  type ClassicGroupUseCases,
+  type ClassicJoin,
+  type ClassicJoinAnswer,
+  type ClassicLeaver,
+  type ClassicListing,
+  type ClassicMemberIdentity,
+  type ClassicOffset,
+  type ClassicSync,
+  type ClassicSyncAnswer,
+  type OnGone,
+  type PlaceOutcome
 } from '../model/classic-groups.ts'
 import { BrokerError } from '../model/errors.ts'
 import type { TopicPartition } from '../model/groups.ts'
@@ -42,6 +43,7 @@ import { Deadlines } from './deadlines.ts'
 import type { GroupFlush } from './group-flush.ts'
 import { CONSUMER, subscribedTopics } from './group-members.ts'
 import type { GroupOwnership } from './group-ownership.ts'
+import { inParts } from './places-in-parts.ts'
 import { checkPartition } from './topic-commands.ts'
 
 export interface ClassicParts {
@@ -127,7 +129,9 @@ export class ClassicGroups implements ClassicGroupUseCases {
     const isMember = member.generation >= 0 || member.memberId !== '' || member.instanceId !== null
     const fault = faultOfName(name) ?? (group === undefined && isMember ? 'ILLEGAL_GENERATION' : null)
     if (fault !== null) return places.map(() => fault)
-    const topics = places.map(place => this.#topicOf(who, name, place))
+    const find = (place: ClassicCommit): Topic | BrokerError => this.#topicOf(who, name, place)
+    // Few are noted at once: a member that leaves right behind its commit has committed.
+    const topics = places.length > PLACES_AT_ONCE ? await inParts(places, find) : places.map(find)
     const accepted = topics.filter(topic => !(topic instanceof BrokerError)).length
     // No group is made for nothing.
     if (accepted === 0) return topics.map(refusalOf)

@@ -14,6 +14,7 @@ import type { Principal } from '../model/principal.ts'
 import type { Store } from '../store/store.ts'
 import { CONSUMER, subscribedTopics } from './group-members.ts'
 import type { GroupOwnership } from './group-ownership.ts'
+import { inParts } from './places-in-parts.ts'
 
 type RemovedOffset = OffsetPlace & CommittedOffset
 
@@ -35,15 +36,16 @@ export async function deleteOffsets(
 ): Promise<PlaceOutcome[]> {
   const { ownership, catalog, table, store } = parts
   authorise(who, 'use group')
+  const refusals = await inParts(places, ({ topic }) => refusalOf(catalog, who, topic))
   for (let change = ownership.changeOf(name); change !== undefined; change = ownership.changeOf(name)) await change
   const group = ownership.existingGroup(who, name)
   const subscribed = subscribedBy(parts, group)
   const removed: RemovedOffset[] = []
-  const outcomes = places.map(({ topic: topicName, partition }): PlaceOutcome => {
-    if (!who.mayRead(topicName)) {
-      return new BrokerError('FORBIDDEN', { operation: 'use group', need: 'read', on: topicName })
-    }
+  const outcomes = places.map(({ topic: topicName, partition }, index): PlaceOutcome => {
+    const refusal = refusals[index] ?? null
+    if (refusal !== null) return refusal
     const topic = catalog.topicNamed(topicName)
+    // Deleted meanwhile.
     if (topic === undefined) return new BrokerError('TOPIC_NOT_FOUND', { topic: topicName })
     if (subscribed.has(topicName)) return 'GROUP_SUBSCRIBED_TO_TOPIC'
     // Out of the table first: no flush may write it behind the removal.
@@ -61,6 +63,12 @@ export async function deleteOffsets(
     })
   await ownership.whileBusy(name, removing)
   return outcomes
+}
+
+/** Why nothing of a topic is deleted, whatever the group has of it. */
+function refusalOf(catalog: Catalog, who: Principal, topic: string): BrokerError | null {
+  if (!who.mayRead(topic)) return new BrokerError('FORBIDDEN', { operation: 'use group', need: 'read', on: topic })
+  return catalog.topicNamed(topic) === undefined ? new BrokerError('TOPIC_NOT_FOUND', { topic }) : null
 }
 
 /** Of topics that are there, what nobody has committed meanwhile. */

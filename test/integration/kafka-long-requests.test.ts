@@ -4,7 +4,11 @@
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import { ENTRIES_A_TURN } from '../../src/gateway/kafka/request-turns.ts'
+import { codeOf } from '../../src/gateway/kafka/group-codes.ts'
+import { PLACES_AT_ONCE } from '../../src/model/classic-groups.ts'
+import { noNote } from '../../src/model/groups.ts'
 import { limits } from '../../src/model/limits.ts'
+import { anonymous, type Principal } from '../../src/model/principal.ts'
 import { apis } from '../../src/wire/kafka/apis/index.ts'
 import { kafkaErrors } from '../../src/wire/kafka/errors.ts'
 import { startBroker, type TestBroker } from '../support/broker.ts'
@@ -207,4 +211,46 @@ test('ListOffsets of a time of its own for each partition asks about each partit
       wanted.map(() => unknown)
     )
   }
+})
+
+/** Everybody's key, which counts how often it is asked in each round of the event loop. */
+function countingKey(t: TestContext) {
+  const who: Principal = { ...anonymous }
+  return { who, looked: countCalls(t, who, 'mayRead') }
+}
+
+const places = names(NAMES).map(topic => ({ topic, partition: 0, offset: 5, note: noNote }))
+
+test('a commit of very many offsets gives the others their turn, and answers all of them', async t => {
+  const { server, url } = await startBroker(t)
+  await new HttpApi(url).createTopic('t')
+  const { who, looked } = countingKey(t)
+  const nobody = { memberId: '', instanceId: null, generation: -1 }
+  const { classicGroups } = server.broker
+  const outcomes = await classicGroups.commit(who, 'g', nobody, [...places, { ...places[0], topic: 't' } as never])
+  assert.deepEqual(outcomes.map(codeOf), [...places.map(() => kafkaErrors.UNKNOWN_TOPIC_OR_PARTITION.code), 0])
+  assert.equal(looked.mostInRound, PLACES_AT_ONCE)
+
+  const ofDeletion = countingKey(t)
+  const deleted = await classicGroups.deleteOffsets(ofDeletion.who, 'g', [...places, { topic: 't', partition: 0 }])
+  assert.deepEqual(deleted.map(codeOf), outcomes.map(codeOf))
+  assert.equal(ofDeletion.looked.mostInRound, PLACES_AT_ONCE)
+  assert.deepEqual(classicGroups.offsets(who, 'g'), [])
+})
+
+test('what comes right behind a commit of very many offsets does not overtake it', async t => {
+  const broker = await startBroker(t)
+  await new HttpApi(broker.url).createTopic('t')
+  const client = await connectKafka(t, broker.kafka)
+  const commit = (count: number, committedOffset: number) => {
+    const partitions = [{ partitionIndex: 0, committedOffset, committedMetadata: '' }]
+    const named = [...names(count), 't'].map(name => ({ name, partitions }))
+    client.send(apis.offsetCommit, 8, { groupId: 'g', memberId: '', topics: named })
+  }
+  commit(NAMES, 1)
+  commit(0, 2)
+  for (let answers = 0; answers < 2; answers++) assert.ok((await client.next()) !== null)
+  const group = { groupId: 'g', topics: null }
+  const { groups } = await client.call(apis.offsetFetch, 8, { groups: [group] })
+  assert.equal(groups[0]?.topics[0]?.partitions[0]?.committedOffset, 2)
 })

@@ -2,6 +2,7 @@
  * OffsetCommit: answered when the offsets are on disk, with what the client notes beside them. How long it wants them kept is
  * not stored: offsets stay until their group or topic is deleted. Main thread.
  */
+import { PLACES_AT_ONCE } from '../../../model/classic-groups.ts'
 import { offsetCommit } from '../../../wire/kafka/apis/offset-commit.ts'
 import { codeOf } from '../group-codes.ts'
 import { handlerOf, type KafkaCall, type KafkaHandler } from '../handler.ts'
@@ -18,6 +19,7 @@ export const offsetCommitHandler: KafkaHandler = handlerOf(offsetCommit, async c
     })
   })
   const member = { memberId, instanceId, generation }
+  const release = places.length > PLACES_AT_ONCE ? call.hold() : null
   try {
     const outcomes = await services.broker.classicGroups.commit(who, groupId, member, places)
     await answer(call, outcomes.map(codeOf))
@@ -27,6 +29,8 @@ export const offsetCommitHandler: KafkaHandler = handlerOf(offsetCommit, async c
       call,
       places.map(() => code)
     )
+  } finally {
+    release?.()
   }
 })
 
