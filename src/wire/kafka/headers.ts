@@ -21,7 +21,7 @@ import { WireWriter } from './writer.ts'
 
 /** Bytes of the size before a frame, which it does not count. */
 export const FRAME_SIZE_BYTES = 4
-/** Bytes of a response that are written in one step: some two milliseconds where they are small values (measured). */
+/** Bytes of a response that are written in one step: a millisecond or two where they are small values (measured). */
 const STEP_BYTES = 64 * 1024
 /** The least that a request has: a header of version 1 with no client id. */
 export const REQUEST_BYTES_MIN = 10
