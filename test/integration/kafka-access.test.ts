@@ -53,6 +53,23 @@ test('with keys required nothing but ApiVersions and SASL is answered before a c
   assert.equal(broker.server.kafka?.probe.refused.authRequired, 1)
 })
 
+test('a client that does not log in sees only that it is cut off, so the log says what it lacks', async t => {
+  const warned: object[] = []
+  const warn = (fields: object, message: string): void => {
+    if (message === 'a Kafka login was refused') warned.push(fields)
+  }
+  const logger: Logger = { debug() {}, info() {}, warn, error() {} }
+  const { broker } = await startGuarded(t, { logger })
+  for (let i = 0; i < 2; i++) {
+    const client = await connectKafka(t, broker.kafka)
+    client.send(apis.metadata, 4, { topics: null })
+    await client.closed()
+  }
+  const about = { listener: broker.kafka, remoteAddress: '127.0.0.1', mechanism: null, keyId: null, unwarnedBefore: 0 }
+  const remedy = "set the client's security.protocol to SASL_PLAINTEXT, or with TLS to SASL_SSL"
+  assert.deepEqual(warned, [{ ...about, problem: `Metadata came without a login: ${remedy}` }])
+})
+
 test('PLAIN and both kinds of SCRAM take the id of a key and its secret', async t => {
   const { broker, admin } = await startGuarded(t)
   await admin.api.createTopic('t')

@@ -1,6 +1,6 @@
 /**
- * Logins that failed, as the log has them: all at level debug, as refused requests of HTTP, and one at a time at warn, so that
- * whoever hammers does not fill it. Main thread; one per gateway.
+ * Logins that failed, and those that never came, as the log has them: all at level debug, as refused requests of HTTP, and one at
+ * a time at warn, so that whoever hammers does not fill it. Main thread; one per gateway.
  *
  * Invariant: no secret is written, also not of a client that sends it in the place of the user.
  */
@@ -14,7 +14,7 @@ const WARN_MS = 10_000
 /** Characters of a user that are repeated: an id has 16, and half of a secret lets nobody in. */
 const USER_CHARACTERS_MAX = 24
 
-/** Whose login failed. */
+/** Whose login failed, or did not come. */
 export interface RefusedClient {
   readonly remoteAddress: string
   readonly advertised: { readonly host: string; readonly port: number }
@@ -33,7 +33,7 @@ export class RefusedLogins {
     this.#clock = clock
   }
 
-  /** @param problem what the client is told. */
+  /** @param problem what is wrong; a client whose login failed is told the same. */
   note({ remoteAddress, advertised, sasl }: RefusedClient, problem: string): void {
     const { mechanism = null, user = null } = sasl.claim ?? {}
     const listener = `${advertised.host}:${advertised.port}`

@@ -44,8 +44,7 @@ export class RequestTaker {
     const handler = this.#services.handlers.get(apiKey)
     if (handler === undefined) return { reason: 'unknownApi', problem: `API ${apiKey} is not served here` }
     const { who } = client.sasl
-    if (who === null && !handler.isOpenToAll)
-      return { reason: 'authRequired', problem: `${handler.api.name} came before the client had authenticated` }
+    if (who === null && !handler.isOpenToAll) return this.#refuseStranger(client, handler.api.name)
     if (who?.isRevoked === true) return { reason: 'keyRevoked', problem: 'the key of this client was revoked' }
     const { first, last } = handler.api.versions
     if (apiVersion < first || apiVersion > last) return this.#refuseVersion(client, handler, header)
@@ -66,6 +65,13 @@ export class RequestTaker {
     }
     client.sendBare(step.reply)
     return null
+  }
+
+  /** Most likely a client that was never told to log in: it sees a connection that closes, so the log says why. */
+  #refuseStranger(client: ExchangeOwner, apiName: string): Refusal {
+    const problem = `${apiName} came without a login: set the client's security.protocol to SASL_PLAINTEXT, or with TLS to SASL_SSL`
+    this.#services.refusedLogins.note(client, problem)
+    return { reason: 'authRequired', problem }
   }
 
   #run(
