@@ -119,7 +119,7 @@ export interface ClockFacts {
 
 /** An address that the broker would listen on. */
 export interface PortFacts {
-  readonly flag: string
+  readonly flag: '--bind' | '--bind-binary' | '--bind-kafka'
   readonly address: string
   /** null: it can be taken. Else the code of the system, such as EADDRINUSE, or in words what is wrong with the address. */
   readonly problem: string | null

@@ -6,7 +6,7 @@ import type { Settings } from '../../../config/settings.ts'
 import type { PortFacts } from './facts.ts'
 
 export async function gatherPorts({ bind, bindBinary, bindKafka }: Settings): Promise<PortFacts[]> {
-  const addresses: (readonly [string, string])[] = [['--bind', bind]]
+  const addresses: (readonly [PortFacts['flag'], string])[] = [['--bind', bind]]
   if (bindBinary !== null) addresses.push(['--bind-binary', bindBinary])
   for (const { address } of kafkaListenersOf(bindKafka)) addresses.push(['--bind-kafka', address])
   const facts: PortFacts[] = []
@@ -14,7 +14,7 @@ export async function gatherPorts({ bind, bindBinary, bindKafka }: Settings): Pr
   return facts
 }
 
-async function tryAddress(flag: string, address: string): Promise<PortFacts> {
+async function tryAddress(flag: PortFacts['flag'], address: string): Promise<PortFacts> {
   const reading = parseAddress(address)
   if (!reading.ok) return { flag, address, problem: reading.problem }
   return { flag, address, problem: await tryListen(reading.value) }

@@ -102,9 +102,15 @@ export function judgeOwner(owner: OwnerFacts): Finding {
   }
 }
 
+const portNames: Readonly<Record<PortFacts['flag'], string>> = {
+  '--bind': 'HTTP port',
+  '--bind-binary': 'binary port',
+  '--bind-kafka': 'Kafka port'
+}
+
 /** @param isRunning a broker has the directory, and so most likely its ports. */
 export function judgePort({ flag, address, problem }: PortFacts, isRunning: boolean): Finding {
-  const name = flag === '--bind' ? 'HTTP port' : 'binary port'
+  const name = portNames[flag]
   if (problem === null) {
     // A broker that runs with these settings would have it.
     return ok(name, isRunning ? `${address} is free: the broker that runs listens elsewhere` : `${address} is free`)

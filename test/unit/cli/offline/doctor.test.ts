@@ -224,10 +224,22 @@ describe('doctor', () => {
   ] as const) {
     test(`a port with ${problem ?? 'nothing on it'} is ${level} ${isRunning ? 'beside a broker' : 'without a broker'}`, () => {
       const owner = isRunning ? ({ state: 'held', message: '' } as const) : sound.owner
-      const ports = [{ flag: '--bind', address: '127.0.0.1:80', problem }]
+      const ports = [{ flag: '--bind', address: '127.0.0.1:80', problem }] as const
       assert.equal(find(judge({ ...sound, owner, ports }), 'HTTP port').level, level)
     })
   }
+
+  test('each port is called by the protocol that is spoken there', () => {
+    const ports = (['--bind', '--bind-binary', '--bind-kafka'] as const).map((flag, i) => ({
+      flag,
+      address: `127.0.0.1:${i + 1}`,
+      problem: null
+    }))
+    const seen = judge({ ...sound, ports })
+      .filter(({ name }) => name.endsWith(' port'))
+      .map(({ name, seen }) => `${name} ${seen.split(' ')[0]}`)
+    assert.deepEqual(seen, ['HTTP port 127.0.0.1:1', 'binary port 127.0.0.1:2', 'Kafka port 127.0.0.1:3'])
+  })
 
   test('shows what to change below each finding, and counts them', () => {
     const findings: Finding[] = [
