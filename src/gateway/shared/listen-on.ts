@@ -44,7 +44,7 @@ export function listenOn(server: Server, place: ListenPlace): Promise<{ host: st
 
 function listenError({ address, protocol, flag }: ListenPlace, error: NodeJS.ErrnoException): Error {
   const reasons: Record<string, string> = {
-    EADDRINUSE: 'the address is already in use',
+    EADDRINUSE: `the address is in use by another process: stop it or choose another ${flag}`,
     EADDRNOTAVAIL: 'this machine does not have that address',
     EACCES: 'not permitted'
   }

@@ -130,7 +130,8 @@ describe('connections', () => {
       assert.ok(error instanceof Error)
       assert.equal(
         error.message,
-        `cannot listen for ES01 on 127.0.0.1:${port} (--bind-binary): the address is already in use`
+        `cannot listen for ES01 on 127.0.0.1:${port} (--bind-binary): ` +
+          'the address is in use by another process: stop it or choose another --bind-binary'
       )
       return true
     })
