@@ -143,7 +143,7 @@ function unansweredHints({ method, url, reason }: HttpClientError): string {
   const isPlain = url.startsWith('http:') && reason === HUNG_UP
   return [
     method === 'GET' ? '' : '. A write may or may not have happened',
-    isPlain ? '. A broker with a certificate is named with https:// (--broker)' : ''
+    isPlain ? '. A broker with a certificate is named with https:// (--broker); its Kafka listener is no --broker' : ''
   ].join('')
 }
 

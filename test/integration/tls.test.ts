@@ -91,7 +91,7 @@ test('the command line talks to an https broker that it is told to trust, and to
   assert.match(unreadable.stderr, /--tls-ca '.*none\.pem' cannot be read/)
   const plain = await runMillrace(['topic', 'list', '--broker', `http://${server.httpAddress}`])
   assert.equal(plain.code, 3)
-  assert.match(plain.stderr, /got no answer: .*named with https:/)
+  assert.match(plain.stderr, /got no answer: .*named with https:.*; its Kafka listener is no --broker\n$/)
   assert.doesNotMatch(plain.stderr, /may or may not have happened/, 'it was a read')
 })
 
