@@ -70,7 +70,7 @@ export function addBenchCommand(program: Command, io: CliIo, finish: (code: Exit
     if (wanted.binary !== null && textOf(options['binary']) === null) {
       await print(
         io.stderr,
-        `millrace: without --binary, ${wanted.binary.host}:${BINARY_PORT} is taken for the listener\n`
+        `millrace: without --binary, the binary listener is looked for at ${wanted.binary.host}:${BINARY_PORT}\n`
       )
     }
     finish(await runBench(wanted, openClient(options, io), io))

@@ -137,7 +137,10 @@ describe('millrace bench', () => {
     const toSecure = await run([...words, '--broker', broker.url, '--binary', binaryOf(secure)])
     assert.match(toSecure.stderr, /^millrace: [^\n]+; if it wants TLS, write https:\/\/ in --broker\. [^\n]+\n$/)
     const guessed = await run([...words, '--broker', 'http://127.0.0.2:1'])
-    assert.match(guessed.stderr, /^millrace: without --binary, 127\.0\.0\.2:9001 is taken for the listener\n/)
+    assert.match(
+      guessed.stderr,
+      /^millrace: without --binary, the binary listener is looked for at 127\.0\.0\.2:9001\n/
+    )
   })
 
   test('writes to a topic that is named, and leaves it with all that it counted', async t => {
