@@ -5,8 +5,9 @@ import { alignWords } from './table.ts'
 
 /** A new key, and its secret under a line that says what it is. The secret is the last line: scripts take it by that. */
 export function formatCreatedKey({ key_id: id, name, acls }: KeyAnswer, secret: string): string {
+  const lack = acls.length === 0 ? ': it may do nothing, and rules are given with --acl when a key is made' : ''
   return [
-    `created key '${showText(name)}' (${id}) with ${acls.length} rule(s)`,
+    `created key '${showText(name)}' (${id}) with ${acls.length} rule(s)${lack}`,
     `over Kafka (SASL) the user name is ${id}, and the password the secret`,
     'SECRET, shown this once:',
     `${secret}\n`

@@ -76,7 +76,8 @@ function fieldsOf(options: OptionTexts): KeyFields {
 function ruleOf(word: string): KeyRule {
   const [action = '', prefix = ''] = word.split(':', 2)
   if (grantActions.some(known => known === action) && prefix !== '') return { action, topic_prefix: prefix }
-  throw new UsageError(`--acl '${word}' is no rule: write ${grantActions.map(known => `${known}:orders`).join(', ')}`)
+  const examples = grantActions.map(known => `${known}:orders`).join(', ')
+  throw new UsageError(`--acl '${word}' is no rule, such as ${examples}; with * in place of a topic it is for all`)
 }
 
 function addList(key: Command, io: CliIo): void {

@@ -54,14 +54,20 @@ test('key create sends the rules and quotas, and prints the secret once, under a
   assert.equal((await run([...words, ...quotas, '--json'])).stdout, `${body}\n`)
 })
 
-test('key create without rules makes a key that may do nothing; a rule that is none is wrong use', async t => {
-  const broker = await startFakeBroker(t, () => ({ status: 201, body: JSON.stringify({ key, secret: 's' }) }))
-  assert.equal((await run(['key', 'create', '--name', 'n', '--broker', broker.url])).code, 0)
+test('key create without rules makes a key that may do nothing, and says so; a rule that is none is wrong use', async t => {
+  const made = { ...key, acls: [] }
+  const broker = await startFakeBroker(t, () => ({ status: 201, body: JSON.stringify({ key: made, secret: 's' }) }))
+  const bare = await run(['key', 'create', '--name', 'n', '--broker', broker.url])
+  assert.equal(bare.code, 0)
+  assert.match(bare.stdout, /^created key [^\n]* with 0 rule\(s\): it may do nothing, and rules are given with --acl /)
   assert.deepEqual((JSON.parse(broker.asked[0]?.body ?? '') as { acls: unknown }).acls, [])
   for (const rule of ['orders', 'own:orders', 'read:', ':orders', '']) {
     const { code, stderr } = await run(['key', 'create', '--name', 'n', '--acl', rule, '--broker', broker.url])
     assert.equal(code, 2, rule)
-    assert.match(stderr, /is no rule: write read:orders, write:orders, admin:orders\n$/)
+    assert.match(
+      stderr,
+      /is no rule, such as read:orders, write:orders, admin:orders; with \* in place of a topic it is for all\n$/
+    )
   }
   const { code, stderr } = await run(['key', 'create', '--broker', broker.url])
   assert.deepEqual([code, stderr], [2, 'millrace: --name is missing\n'])
