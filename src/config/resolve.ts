@@ -5,6 +5,7 @@
  */
 import { readFileSync } from 'node:fs'
 import { parse, TomlError } from 'smol-toml'
+import type { TopicConfig } from '../model/topic.ts'
 import { checkTogether } from './cross-checks.ts'
 import type { RawValue } from './kinds.ts'
 import { nearestOf } from './nearest.ts'
@@ -38,6 +39,17 @@ interface Candidate {
   readonly raw: RawValue
   readonly source: Source
 }
+
+/** Settings of topics that the broker has no default of: who knows Kafka looks for them here. */
+const topicFields: ReadonlySet<string> = new Set<keyof TopicConfig>([
+  'retention_ms',
+  'retention_bytes',
+  'cleanup_policy',
+  'validate_schema',
+  'message_timestamp_type',
+  'max_message_bytes',
+  'partitioner'
+])
 
 const noSource: Source = { kind: 'default', name: '' }
 
@@ -138,7 +150,10 @@ function unknownNames(input: ConfigInput, file: Readonly<Record<string, RawValue
   return faults
 }
 
+/** @param name as it was written: of a flag, an environment variable or a key. */
 function unknown(what: string, name: string, known: readonly string[]): string {
+  const field = name.replace(/^--|^MILLRACE_/, '').replaceAll('-', '_').toLowerCase()
+  if (topicFields.has(field)) return `unknown ${what} ${name}: each topic has its own: 'millrace topic alter' sets it`
   const nearest = nearestOf(name, known)
   return `unknown ${what} ${name}${nearest === null ? '' : `: did you mean ${nearest}?`}`
 }

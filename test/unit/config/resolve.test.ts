@@ -93,6 +93,17 @@ test('every fault of every source is reported at once, with key, value, source a
   ])
 })
 
+test('a setting that only topics have is told as that, wherever it is looked for', t => {
+  const file = tomlFile(t, 'retention_ms = 1000\n')
+  const faults = faultsOf({ unknownFlags: ['--cleanup-policy=compact'], env: { MILLRACE_PARTITIONER: 'murmur2' }, file })
+  const told = "each topic has its own: 'millrace topic alter' sets it"
+  assert.deepEqual(faults, [
+    `unknown flag --cleanup-policy: ${told}`,
+    `unknown environment variable MILLRACE_PARTITIONER: ${told}`,
+    `unknown key in ${file}: retention_ms: ${told}`
+  ])
+})
+
 test('the record and fetch limits accept exactly 1 to 33554432 bytes', () => {
   for (const flag of ['--max-record-bytes', '--max-fetch-bytes']) {
     for (const accepted of ['1', '33554432', '32MiB']) resolved({ flags: { [flag]: accepted } })
