@@ -49,6 +49,9 @@ export function runDump(options: OptionTexts, io: CliIo): Promise<ExitCode> {
     try {
       const { list, bytes } = await dumpDirectory(createRealDisk(), directory, request, io)
       await print(io.stdout, options['json'] === true ? listJson(list, request, bytes) : listText(list, request, bytes))
+      const left = request.includesKeys ? 0 : imageOf(directory).keys.length
+      if (left > 0)
+        await print(io.stderr, `millrace: without its ${left} API key(s): --include-keys takes them along\n`)
       return exitCodes.ok
     } catch (error) {
       if (!(error instanceof DumpRefusal)) throw error
