@@ -70,6 +70,20 @@ test('a client that does not log in sees only that it is cut off, so the log say
   assert.deepEqual(warned, [{ ...about, problem: `Metadata came without a login: ${remedy}` }])
 })
 
+test('a login where authentication is off is refused, and the log says what the client is to leave out', async t => {
+  const problems: unknown[] = []
+  const warn = (fields: object, message: string): void => {
+    if (message === 'a Kafka login was refused') problems.push((fields as { problem: string }).problem)
+  }
+  const broker = await startBroker(t, { logger: { debug() {}, info() {}, warn, error() {} } })
+  const client = await connectKafka(t, broker.kafka)
+  const { errorCode } = await client.call(apis.saslHandshake, 1, { mechanism: 'PLAIN' })
+  assert.equal(errorCode, kafkaErrors.ILLEGAL_SASL_STATE.code)
+  assert.deepEqual(problems, [
+    "authentication is disabled: set the client's security.protocol to PLAINTEXT, or with TLS to SSL"
+  ])
+})
+
 test('PLAIN and both kinds of SCRAM take the id of a key and its secret', async t => {
   const { broker, admin } = await startGuarded(t)
   await admin.api.createTopic('t')

@@ -4,11 +4,14 @@ import { kafkaErrors } from '../../../wire/kafka/errors.ts'
 import { handlerOf, type KafkaHandler } from '../handler.ts'
 import { exchangeOf, mechanisms } from '../sasl-mechanisms.ts'
 
+const NOBODY_ASKS = "authentication is disabled: set the client's security.protocol to PLAINTEXT, or with TLS to SSL"
+
 export const saslHandshakeHandler: KafkaHandler = handlerOf(
   saslHandshake,
   call => {
     const { body, client, services, version } = call
     if (client.sasl.isUnderWay || client.sasl.who !== null) {
+      if (services.settings.auth === 'disabled') services.refusedLogins.note(client, NOBODY_ASKS)
       return call.answer({ errorCode: kafkaErrors.ILLEGAL_SASL_STATE.code, mechanisms })
     }
     const exchange = exchangeOf(body.mechanism, services.broker.keys)
