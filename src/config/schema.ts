@@ -76,7 +76,7 @@ const listening = {
     group: 'Listening and access',
     kind: optional(text('<path>', 'a PEM file; together with --tls-key'), 'none'),
     fallback: null,
-    text: 'Certificate chain for HTTPS and for TLS on the binary listener; read anew when it changes'
+    text: 'Certificate chain for TLS on every listener: HTTP, binary and Kafka; read anew when it changes'
   },
   tlsKey: {
     flag: '--tls-key',
