@@ -51,6 +51,16 @@ const topicFields: ReadonlySet<string> = new Set<keyof TopicConfig>([
   'partitioner'
 ])
 
+/** What other programs, Kafka before all, call a setting: its key here. No spelling is near. */
+const namesElsewhere: ReadonlyMap<string, string> = new Map([
+  ['host', 'bind'],
+  ['port', 'bind'],
+  ['listeners', 'bind_kafka'],
+  ['advertised_listeners', 'bind_kafka'],
+  ['log_dir', 'data_dir'],
+  ['log_dirs', 'data_dir']
+])
+
 const noSource: Source = { kind: 'default', name: '' }
 
 /** `flag --bind`, `default`. */
@@ -152,10 +162,19 @@ function unknownNames(input: ConfigInput, file: Readonly<Record<string, RawValue
 
 /** @param name as it was written: of a flag, an environment variable or a key. */
 function unknown(what: string, name: string, known: readonly string[]): string {
-  const field = name.replace(/^--|^MILLRACE_/, '').replaceAll('-', '_').toLowerCase()
-  if (topicFields.has(field)) return `unknown ${what} ${name}: each topic has its own: 'millrace topic alter' sets it`
-  const nearest = nearestOf(name, known)
+  const key = keyLike(name)
+  if (topicFields.has(key)) return `unknown ${what} ${name}: each topic has its own: 'millrace topic alter' sets it`
+  const here = namesElsewhere.get(key)
+  const nearest = known.find(one => keyLike(one) === here) ?? nearestOf(name, known)
   return `unknown ${what} ${name}${nearest === null ? '' : `: did you mean ${nearest}?`}`
+}
+
+/** A flag or an environment variable, written as the key of the file is. */
+function keyLike(name: string): string {
+  return name
+    .replace(/^--|^MILLRACE_/, '')
+    .replaceAll('-', '_')
+    .toLowerCase()
 }
 
 function readFile(path: string, faults: string[]): Record<string, RawValue> {

@@ -95,12 +95,27 @@ test('every fault of every source is reported at once, with key, value, source a
 
 test('a setting that only topics have is told as that, wherever it is looked for', t => {
   const file = tomlFile(t, 'retention_ms = 1000\n')
-  const faults = faultsOf({ unknownFlags: ['--cleanup-policy=compact'], env: { MILLRACE_PARTITIONER: 'murmur2' }, file })
+  const faults = faultsOf({
+    unknownFlags: ['--cleanup-policy=compact'],
+    env: { MILLRACE_PARTITIONER: 'murmur2' },
+    file
+  })
   const told = "each topic has its own: 'millrace topic alter' sets it"
   assert.deepEqual(faults, [
     `unknown flag --cleanup-policy: ${told}`,
     `unknown environment variable MILLRACE_PARTITIONER: ${told}`,
     `unknown key in ${file}: retention_ms: ${told}`
+  ])
+})
+
+test('what other programs call a setting leads to its name here', t => {
+  const file = tomlFile(t, 'log_dirs = "/data"\n')
+  const env = { MILLRACE_ADVERTISED_LISTENERS: 'x' }
+  assert.deepEqual(faultsOf({ unknownFlags: ['--port=1', '--listeners'], env, file }), [
+    'unknown flag --port: did you mean --bind?',
+    'unknown flag --listeners: did you mean --bind-kafka?',
+    'unknown environment variable MILLRACE_ADVERTISED_LISTENERS: did you mean MILLRACE_BIND_KAFKA?',
+    `unknown key in ${file}: log_dirs: did you mean data_dir?`
   ])
 })
 
