@@ -29,6 +29,10 @@ export function kafkaReaders(
     millrace_kafka_fetch_sessions: read(({ fetchSessions }) => one(fetchSessions.sessions)),
     millrace_kafka_fetch_session_partitions: read(({ fetchSessions }) => one(fetchSessions.partitions)),
     millrace_kafka_fetch_sessions_evicted_total: read(({ fetchSessions }) => one(fetchSessions.evicted)),
+    millrace_kafka_read_ahead_bytes: () => (gateways.kafka === null ? [] : one(gateways.kafka.aheadBytes)),
+    millrace_kafka_read_ahead_bytes_total: read(({ readAhead }) =>
+      Object.entries(readAhead).map(([outcome, value]) => ({ labels: { outcome }, value }))
+    ),
     millrace_kafka_socket_errors_total: read(({ socketErrors }) => one(socketErrors)),
     millrace_kafka_accept_errors_total: read(({ acceptErrors }) => one(acceptErrors))
   }

@@ -134,6 +134,12 @@ export const processSeries = {
   millrace_kafka_fetch_sessions: spec('gauge', [], 'Fetch sessions of Kafka clients.'),
   millrace_kafka_fetch_session_partitions: spec('gauge', [], 'Partitions of all fetch sessions.'),
   millrace_kafka_fetch_sessions_evicted_total: spec('counter', [], 'Fetch sessions that had to leave for others.'),
+  millrace_kafka_read_ahead_bytes: spec(
+    'gauge',
+    [],
+    'Bytes set aside for batches read before their clients ask for them.'
+  ),
+  millrace_kafka_read_ahead_bytes_total: spec('counter', ['outcome'], 'Bytes of such batches: used, or dropped.'),
   millrace_kafka_socket_errors_total: spec('counter', [], 'Kafka connections that broke.'),
   millrace_kafka_accept_errors_total: spec('counter', [], 'Kafka connections that could not be accepted.'),
   millrace_memory_budget_used_bytes: spec('gauge', ['budget'], 'Bytes held for requests, or for answers.'),

@@ -5,16 +5,22 @@
  *     ▲       └───▶ quiet: nothing is; it is watched ┘ something came: ready again
  *
  * So a fetch reads what is ready, and a thousand partitions without news cost it nothing. A fetch without a session has one
- * of its own, with id 0, that ends with it.
+ * of its own, with id 0, that ends with it. What is ready behind an answer is read ahead, for a while.
  *
  * Invariants: what is ready has no watch. What has a fault is neither ready nor seen: it is told each time. One fetch at a
  * time. It alone changes what is asked of it, who uses it, and what its partitions are refused for.
  */
 import { assert } from '../../base/assert.ts'
+import { limits } from '../../model/limits.ts'
 import type { Principal } from '../../model/principal.ts'
 import type { Broker } from '../../model/requests.ts'
 import { kafkaErrors } from '../../wire/kafka/errors.ts'
-import { FetchedPartition, type PartitionOwner, type PartitionPlace } from './handlers/fetched-partition.ts'
+import {
+  FetchedPartition,
+  type AheadReader,
+  type PartitionOwner,
+  type PartitionPlace
+} from './handlers/fetched-partition.ts'
 
 /** A fetch in progress, as its session sees it. */
 export interface SessionCall {
@@ -49,6 +55,8 @@ export class FetchSession implements PartitionOwner {
   #lastUsedMs = 0
   #isLeft = false
   #call: SessionCall | null = null
+  /** Ends what is read ahead and not asked for. */
+  #aheadTimer: NodeJS.Timeout | null = null
 
   constructor(isById: boolean) {
     this.isById = isById
@@ -95,6 +103,7 @@ export class FetchSession implements PartitionOwner {
   begin(call: SessionCall): void {
     assert(this.#call === null, 'a session has one fetch at a time')
     this.#call = call
+    this.#stopAheadTimer()
   }
 
   /** Adds a partition, or asks anew for one that it has. */
@@ -126,6 +135,7 @@ export class FetchSession implements PartitionOwner {
     const found = this.partitions.get(key)
     if (found === undefined) return
     found.endWatch()
+    found.endAhead()
     this.partitions.delete(key)
     for (const set of [this.ready, this.seen, this.faulted]) set.delete(found)
   }
@@ -182,10 +192,39 @@ export class FetchSession implements PartitionOwner {
     }
   }
 
-  /** Nothing of it is watched any more: all is to be read by the next fetch. */
+  /**
+   * Its fetch is answered: what its client asks for next, if it goes on, is read now. As much as a fetch may bring, by as many reads as
+   * one has at once.
+   */
+  readAhead(reader: AheadReader, fetchBytes: number): void {
+    if (this.id === 0 || this.#isLeft) return
+    let leftBytes = fetchBytes
+    let count = 0
+    for (const partition of this.ready) {
+      if (leftBytes <= 0 || count >= limits.kafkaFetchReadsMax) break
+      const bytes = partition.readAhead(reader, leftBytes)
+      leftBytes -= bytes
+      if (bytes > 0) count++
+    }
+    if (count > 0) this.#aheadTimer = setTimeout(() => this.#endAhead(), limits.kafkaFetchAheadMs).unref()
+  }
+
+  #endAhead(): void {
+    this.#stopAheadTimer()
+    for (const partition of this.ready) partition.endAhead()
+  }
+
+  #stopAheadTimer(): void {
+    if (this.#aheadTimer !== null) clearTimeout(this.#aheadTimer)
+    this.#aheadTimer = null
+  }
+
+  /** Nothing of it is watched any more, or read ahead: all is to be read by the next fetch. */
   rest(): void {
+    this.#stopAheadTimer()
     for (const partition of this.partitions.values()) {
       partition.endWatch()
+      partition.endAhead()
       if (!this.faulted.has(partition)) this.ready.add(partition)
     }
     this.seen.clear()

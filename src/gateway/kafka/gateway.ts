@@ -5,7 +5,7 @@
 import { createServer } from 'node:net'
 import type { Server, Socket } from 'node:net'
 import { assert } from '../../base/assert.ts'
-import type { ByteBudget } from '../../base/byte-budget.ts'
+import { ByteBudget } from '../../base/byte-budget.ts'
 import { systemClock, type Clock } from '../../base/clock.ts'
 import type { Logger } from '../../base/logger.ts'
 import { frameLengthMax, limits } from '../../model/limits.ts'
@@ -28,6 +28,7 @@ import { KafkaConnection } from './connection.ts'
 import type { BrokerPlace, KafkaServices } from './handler.ts'
 import { FetchSessions } from './fetch-sessions.ts'
 import { kafkaHandlers } from './handlers.ts'
+import type { AheadRoom } from './handlers/ahead-read.ts'
 import { largestAnswerBytes } from './handlers/fetch-sizes.ts'
 import { KeyTurns } from './key-turns.ts'
 import { createProbe, type CloseReason, type KafkaProbe } from './probe.ts'
@@ -68,6 +69,8 @@ export interface KafkaGateway {
   readonly connectionCount: number
   /** Connections whose TLS handshake is not done; they count as connections against every limit. */
   readonly handshakeCount: number
+  /** Set aside for batches that are read before their clients ask for them. */
+  readonly aheadBytes: number
   readonly probe: KafkaProbe
 }
 
@@ -110,6 +113,7 @@ class Listener implements KafkaGateway, ConnectionHost {
   readonly #addresses: ClientAddresses
   readonly #turns: ConnectionTurns<HostedConnection>
   readonly #fetchSessions: FetchSessions
+  readonly #aheadRoom: AheadRoom
   /** null: without TLS. */
   readonly #door: SecureDoor<Guest> | null
   /** When the log was last told of a protocol. */
@@ -130,6 +134,7 @@ class Listener implements KafkaGateway, ConnectionHost {
     const memoryShare = Math.max(largestBytes, requestBudget.limitBytes / limits.addressRequestShare)
     this.#addresses = new ClientAddresses(requestBudget, memoryShare)
     this.#fetchSessions = new FetchSessions(this.clock, this.probe.fetchSessions)
+    this.#aheadRoom = { memory: new ByteBudget(limits.kafkaFetchAheadBytesMax), counts: this.probe.readAhead }
     this.requests = new RequestTaker(this.#services(options))
     const share = Math.floor(replyBudget.limitBytes / limits.connectionReplyShare)
     this.replyShareBytes = Math.max(largestAnswerBytes(settings), share)
@@ -148,6 +153,10 @@ class Listener implements KafkaGateway, ConnectionHost {
     this.#ways = options.binds.map(bind => this.#buildWay(bind))
   }
 
+  get aheadBytes(): number {
+    return this.#aheadRoom.memory.usedBytes
+  }
+
   get connectionCount(): number {
     return this.#connections.size
   }
@@ -163,7 +172,7 @@ class Listener implements KafkaGateway, ConnectionHost {
     const refusedLogins = new RefusedLogins(logger, clock)
     const shared = { broker, settings, logger, requestBudget, clock, topicIds, fetchSessions, refusedLogins }
     const turns = { readTurns: new KeyTurns(), requestTurns: new RequestTurns() }
-    return { ...shared, ...turns, clusterId: directoryId, handlers: kafkaHandlers }
+    return { ...shared, ...turns, aheadRoom: this.#aheadRoom, clusterId: directoryId, handlers: kafkaHandlers }
   }
 
   #buildWay(bind: KafkaBind): Way {

@@ -11,6 +11,7 @@ import type { Principal } from '../../model/principal.ts'
 import type { Broker } from '../../model/requests.ts'
 import type { AnyApi, Api } from '../../wire/kafka/message.ts'
 import type { FieldTable, ReadOf, WriteOf } from '../../wire/kafka/schema.ts'
+import type { AheadRoom } from './handlers/ahead-read.ts'
 import type { BufferPool } from '../shared/buffer-pool.ts'
 import type { ReplyShare } from '../shared/reply-share.ts'
 import type { FetchSessions } from './fetch-sessions.ts'
@@ -37,6 +38,8 @@ export interface KafkaServices {
   readonly refusedLogins: RefusedLogins
   readonly topicIds: TopicIds
   readonly fetchSessions: FetchSessions
+  /** Of what is read ahead for their clients. */
+  readonly aheadRoom: AheadRoom
   /** Of reads of keys that have a quota. */
   readonly readTurns: KeyTurns
   /** Of requests that name very many things. */

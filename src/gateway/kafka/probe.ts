@@ -1,6 +1,7 @@
 /** What the Kafka listener counted since it started: plain numbers, read at scrape time. Main thread only. */
 import type { Histogram } from '../../base/histogram.ts'
 import { latencyHistogram } from '../shared/latency-meter.ts'
+import type { AheadCounts } from './handlers/ahead-read.ts'
 import type { SessionCounts } from './fetch-sessions.ts'
 
 /** Why a connection was closed, or not taken, by the broker. */
@@ -48,6 +49,7 @@ export interface KafkaProbe {
   /** Times a connection's reading stopped because something of the broker's was full. */
   pauses: number
   readonly fetchSessions: SessionCounts
+  readonly readAhead: AheadCounts
   readonly refused: Record<CloseReason, number>
 }
 
@@ -63,6 +65,7 @@ export function createProbe(): KafkaProbe {
     sentBytes: 0,
     pauses: 0,
     fetchSessions: { sessions: 0, partitions: 0, evicted: 0 },
+    readAhead: { used: 0, dropped: 0 },
     refused: Object.fromEntries(closeReasons.map(reason => [reason, 0])) as Record<CloseReason, number>
   }
 }

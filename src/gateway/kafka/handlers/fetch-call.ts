@@ -307,5 +307,15 @@ export class FetchCall implements PartitionReader, SessionCall {
     const throttleTimeMs = broker.batches.readAllowance(call.who)?.waitMs ?? 0
     call.mute(throttleTimeMs)
     call.answer({ throttleTimeMs, sessionId, responses }, { reservedBytes: this.#reservedBytes, chunkOf })
+    if (chunkOf.size > 0) this.#readAhead()
+  }
+
+  /** While its client works on this. Not for a key with a quota, which reads in its turns. */
+  #readAhead(): void {
+    const { pool, hidesZstd } = this
+    const { who, services, body } = this.#call
+    const { broker, settings, aheadRoom: room } = services
+    if (broker.batches.readAllowance(who) !== null) return
+    this.#session.readAhead({ broker, who, pool, hidesZstd, room }, fetchBytesOf(settings, body.maxBytes))
   }
 }

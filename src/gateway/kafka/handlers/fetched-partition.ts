@@ -1,27 +1,18 @@
 /**
  * One partition of a fetch or of a fetch session: what is asked, what the last read brought, what was told of it, and the
- * watch while nobody reads. Main thread; owned by its session.
+ * watch, or what is read ahead, while nobody fetches. Main thread; owned by its session.
  */
 import { assert } from '../../../base/assert.ts'
-import type { BrokerError } from '../../../model/errors.ts'
+import { BrokerError } from '../../../model/errors.ts'
 import type { TopicId } from '../../../model/ids.ts'
 import type { Principal } from '../../../model/principal.ts'
-import type {
-  Broker,
-  ReadCaller,
-  ReadCost,
-  ReadRequest,
-  SubmitOutcome,
-  Watch,
-  WatchCaller
-} from '../../../model/requests.ts'
-import { readFormats } from '../../../model/requests.ts'
-import { STORED_BATCHES_AT, storedBatchesHead } from '../../../wire/batch/stored-batches.ts'
-import { ZstdFence } from '../../../wire/batch/zstd-fence.ts'
+import type { Broker, ReadRequest, SubmitOutcome, Watch, WatchCaller } from '../../../model/requests.ts'
+import { readFormats, submitOutcomes } from '../../../model/requests.ts'
 import { kafkaErrors } from '../../../wire/kafka/errors.ts'
 import { TWO_32 } from '../../../wire/primitives/u64.ts'
 import type { BufferPool } from '../../shared/buffer-pool.ts'
-import { Pieces } from '../../shared/outbox.ts'
+import { AheadRead, type AheadRoom } from './ahead-read.ts'
+import { BatchesRead } from './batches-read.ts'
 
 /** What a partition is to the fetch that reads it. */
 export interface PartitionReader {
@@ -32,6 +23,15 @@ export interface PartitionReader {
   accept(partition: FetchedPartition, bytes: number): boolean
   /** The read is over. @param error null: it went well. */
   settled(partition: FetchedPartition, error: BrokerError | null): void
+}
+
+/** What a client's next fetch will be like. */
+export interface AheadReader {
+  readonly broker: Broker
+  readonly who: Principal
+  readonly pool: BufferPool
+  readonly hidesZstd: boolean
+  readonly room: AheadRoom
 }
 
 /** What a partition is to whom it belongs. Its watch is over in all three cases. */
@@ -63,7 +63,7 @@ const BEYOND_ALL = Number.MAX_SAFE_INTEGER
 /** Of a read in batches the bytes count. */
 const ANY_RECORDS = 0x7fff_ffff
 
-export class FetchedPartition implements ReadCaller, WatchCaller {
+export class FetchedPartition implements WatchCaller {
   place: PartitionPlace
   /** What it is refused for without being read; NONE: nothing. */
   fault: number
@@ -86,12 +86,12 @@ export class FetchedPartition implements ReadCaller, WatchCaller {
   readonly #owner: PartitionOwner
   #reader: PartitionReader | null = null
   #watch: Watch | null = null
-  #pieces: Pieces | null = null
-  /** Of the last read, and its records. */
-  #cost: ReadCost | null = null
-  #recordCount = 0
-  #fence: ZstdFence | null = null
-  #hasHead = false
+  /** Of the last read. */
+  #batches: BatchesRead | null = null
+  /** Of what its client asks for next, if it goes on where it is. */
+  #ahead: AheadRead | null = null
+  /** Where that is; −1: it cannot go on. */
+  #nextOffset: number
   #toldHighWatermark = -1
   #toldLogStartOffset = -1
 
@@ -100,6 +100,7 @@ export class FetchedPartition implements ReadCaller, WatchCaller {
     this.place = place
     this.fault = fault
     this.errorCode = fault
+    this.#nextOffset = place.offset
   }
 
   /** Something is there, whether or not it was brought. */
@@ -113,7 +114,7 @@ export class FetchedPartition implements ReadCaller, WatchCaller {
 
   /** Is there anything that an incremental answer has to say of it? */
   get isNews(): boolean {
-    if (this.errorCode !== NO_ERROR || this.#pieces !== null) return true
+    if (this.errorCode !== NO_ERROR || this.#batches?.hasRecords === true) return true
     return this.highWatermark !== this.#toldHighWatermark || this.logStartOffset !== this.#toldLogStartOffset
   }
 
@@ -126,9 +127,11 @@ export class FetchedPartition implements ReadCaller, WatchCaller {
   /** The client asks for it anew. */
   ask(place: PartitionPlace, fault: number): void {
     this.endWatch()
+    if (place.offset !== this.#ahead?.offset) this.endAhead()
     this.place = place
     this.fault = fault
     this.errorCode = fault
+    this.#nextOffset = place.offset
   }
 
   /** @param shareBytes 0: only its ends. */
@@ -136,14 +139,110 @@ export class FetchedPartition implements ReadCaller, WatchCaller {
     this.#reader = reader
     this.shareBytes = shareBytes
     this.grantedBytes = shareBytes
-    const from = shareBytes === 0 ? BEYOND_ALL : this.place.offset
-    const read: ReadRequest = {
-      ...this.#at(from),
-      maxRecords: ANY_RECORDS,
-      maxBytes: Math.max(1, shareBytes),
-      format: readFormats.batches
+    const ahead = shareBytes > 0 ? this.#aheadOf(broker, who, reader.hidesZstd) : null
+    // Of what was read ahead the ends are asked for: so what may not be read any more, or is gone, is not brought.
+    const from = shareBytes === 0 || ahead !== null ? BEYOND_ALL : this.place.offset
+    const { pool, hidesZstd } = reader
+    const read = new BatchesRead(
+      {
+        pool,
+        hidesZstd,
+        accept: bytes => this.#accept(bytes),
+        settled: (ends, error) => {
+          if (error === null) return this.#takeEnds(ends, ahead)
+          this.endAhead()
+          this.#settle(error)
+        }
+      },
+      this.place.offset
+    )
+    return broker.submitRead(who, this.#reading(from, shareBytes), read)
+  }
+
+  /** What was read ahead, if that is what its client asks for now. */
+  #aheadOf(broker: Broker, who: Principal, hidesZstd: boolean): AheadRead | null {
+    if (this.#ahead === null) return null
+    const topicId = this.#topicIdNow(broker, who)
+    const { shareBytes } = this
+    const isIt = topicId !== null && this.#ahead.fits({ topicId, offset: this.place.offset, shareBytes, hidesZstd })
+    if (!isIt) this.endAhead()
+    return this.#ahead
+  }
+
+  /** null: there is no such topic for that client, as its next read is told. */
+  #topicIdNow(broker: Broker, who: Principal): TopicId | null {
+    try {
+      return broker.topicIdOf(who, this.place.topic)
+    } catch (error) {
+      if (error instanceof BrokerError) return null
+      throw error
     }
-    return broker.submitRead(who, read, this)
+  }
+
+  #accept(bytes: number): boolean {
+    const isKept = this.#reader?.accept(this, bytes) === true
+    if (!isKept) this.grantedBytes = 0
+    return isKept
+  }
+
+  #takeEnds(ends: BatchesRead, ahead: AheadRead | null): void {
+    this.logStartOffset = ends.logStartOffset
+    this.highWatermark = ends.highWatermark
+    if (ahead === null) return this.#takeBatches(ends)
+    if (ends.errorCode !== NO_ERROR) {
+      this.endAhead()
+      return this.#takeBatches(ends)
+    }
+    ahead.whenOver(() => {
+      this.#ahead = null
+      const batches = ahead.handOver()
+      if (ahead.error !== null) return this.#settle(ahead.error)
+      if (batches.hasRecords && !this.#accept(batches.bytes)) batches.drop()
+      this.#takeBatches(batches)
+    })
+  }
+
+  #takeBatches(batches: BatchesRead): void {
+    this.#batches = batches
+    this.errorCode = batches.errorCode
+    this.bytes = batches.bytes
+    this.isCut = batches.isCut
+    this.isFull = batches.bytes > 0 && batches.nextOffset < this.highWatermark
+    this.#settle(null)
+  }
+
+  #settle(error: BrokerError | null): void {
+    const reader = this.#reader
+    assert(reader !== null, 'a read that comes back was sent for a fetch')
+    this.#reader = null
+    reader.settled(this, error)
+  }
+
+  /**
+   * Reads what its client asks for next, if there is any. What that takes of the memory is held until the client asks, or endAhead.
+   * @returns bytes that it may bring, also if it is read ahead already; 0: nothing is.
+   */
+  readAhead(reader: AheadReader, leftBytes: number): number {
+    if (this.#ahead !== null) return this.#ahead.shareBytes
+    const { broker, who, pool, hidesZstd, room } = reader
+    if (this.errorCode !== NO_ERROR || this.isCut || this.#nextOffset >= this.highWatermark) return 0
+    const topicId = this.#topicIdNow(broker, who)
+    const shareBytes = Math.min(leftBytes, Math.max(1, this.place.maxBytes))
+    if (topicId === null || !room.memory.tryReserve(shareBytes)) return 0
+    const ahead = new AheadRead({ topicId, offset: this.#nextOffset, shareBytes, hidesZstd }, pool, room)
+    const read = { ...this.#reading(this.#nextOffset, shareBytes), topicId }
+    if (broker.submitRead(who, read, ahead.batches) === submitOutcomes.full) {
+      room.memory.release(shareBytes)
+      return 0
+    }
+    this.#ahead = ahead
+    return shareBytes
+  }
+
+  /** What was read ahead is not wanted. */
+  endAhead(): void {
+    this.#ahead?.giveUp()
+    this.#ahead = null
   }
 
   /** Its owner hears when there is that much at and above its offset. */
@@ -155,6 +254,11 @@ export class FetchedPartition implements ReadCaller, WatchCaller {
   endWatch(): void {
     this.#watch?.cancel()
     this.#watch = null
+  }
+
+  #reading(from: number, shareBytes: number): ReadRequest {
+    const maxBytes = Math.max(1, shareBytes)
+    return { ...this.#at(from), maxRecords: ANY_RECORDS, maxBytes, format: readFormats.batches }
   }
 
   #at(offset: number) {
@@ -179,92 +283,24 @@ export class FetchedPartition implements ReadCaller, WatchCaller {
     else this.#owner.onWatchFailed(this)
   }
 
-  onReadCost(cost: ReadCost, records: number): void {
-    this.#cost = cost
-    this.#recordCount = records
-  }
-
-  onReadChunk(bytes: Buffer, start: number, end: number, totalBytes: number, isLast: boolean): void {
-    let at = start
-    if (!this.#hasHead) {
-      this.#hasHead = true
-      this.#takeHead(bytes, start, totalBytes)
-      at = start + STORED_BATCHES_AT
-    }
-    this.#fence?.take(bytes, at, end)
-    this.#pieces?.append(bytes, at, end, true)
-    if (!isLast) return
-    this.#hideZstd()
-    this.#settle(null)
-  }
-
-  onReadFailed(error: BrokerError): void {
-    this.#settle(error)
-  }
-
-  #settle(error: BrokerError | null): void {
-    const reader = this.#reader
-    assert(reader !== null, 'a read that comes back was sent for a fetch')
-    this.#reader = null
-    reader.settled(this, error)
-  }
-
-  #takeHead(bytes: Buffer, start: number, totalBytes: number): void {
-    const reader = this.#reader as PartitionReader
-    const { logStartOffset, highWatermark, nextOffset } = storedBatchesHead(bytes, start)
-    this.logStartOffset = logStartOffset
-    this.highWatermark = highWatermark
-    const { offset } = this.place
-    if (offset < logStartOffset || offset > highWatermark) this.errorCode = kafkaErrors.OFFSET_OUT_OF_RANGE.code
-    const batchBytes = totalBytes - STORED_BATCHES_AT
-    assert(batchBytes >= 0, 'an answer in batches has its head')
-    if (batchBytes === 0 || this.errorCode !== NO_ERROR) return
-    this.bytes = batchBytes
-    this.isFull = nextOffset < highWatermark
-    if (reader.hidesZstd) this.#fence = new ZstdFence()
-    if (reader.accept(this, batchBytes)) this.#pieces = new Pieces(reader.pool)
-    else this.grantedBytes = 0
-  }
-
-  /** What stands before the first batch of zstd is brought; if nothing does, that is the error. */
-  #hideZstd(): void {
-    const fence = this.#fence
-    this.#fence = null
-    if (fence?.isFound !== true) return
-    this.isCut = true
-    this.bytes = fence.clearBytes
-    this.#recordCount = fence.clearRecords
-    if (fence.clearBytes > 0) return this.#pieces?.cut(fence.clearBytes)
-    this.dropRecords()
-    this.errorCode = kafkaErrors.UNSUPPORTED_COMPRESSION_TYPE.code
-  }
-
   /** Takes the batches, as views for a response, and notes the buffer of each: they are the caller's, and charged, from here on. */
   takeRecords(chunkOf: Map<Buffer, Buffer>): Buffer | readonly Buffer[] {
-    const pieces = this.#pieces
-    this.#pieces = null
-    if (pieces === null) return NO_BYTES
-    this.#cost?.charge(this.#recordCount, this.bytes)
-    this.#cost = null
-    return pieces.chunks.map((chunk, i) => {
-      const view = chunk.subarray(0, pieces.lengths[i])
-      chunkOf.set(view, chunk)
-      return view
-    })
+    const batches = this.#batches
+    this.#batches = null
+    if (batches === null || !batches.hasRecords) return NO_BYTES
+    this.#nextOffset = batches.nextOffset
+    return batches.take(chunkOf)
   }
 
   /** Gives the batches up; how many bytes there were stays known. */
   dropRecords(): void {
-    this.#pieces?.drop()
-    this.#pieces = null
-    this.#cost = null
+    this.#batches?.drop()
+    this.#batches = null
   }
 
   /** Before another read. */
   forget(): void {
     this.dropRecords()
-    this.#fence = null
-    this.#hasHead = false
     this.bytes = 0
     this.isDropped = false
     this.isCut = false
