@@ -234,6 +234,8 @@ export const limits = {
   /** What is read ahead for clients with a fetch session, of all of them; and how long it is kept for one that does not ask for it. */
   kafkaFetchAheadBytesMax: 64 * 1024 * 1024,
   kafkaFetchAheadMs: 1_000,
+  /** A fetch with records waits no longer than it says, and so long at least, for reads that take long. */
+  kafkaFetchLateMs: 1_000,
   /** A fetch of a key with a quota waits for those before it as long as it says, and so long at least: a client that says 0 gets its turn too. */
   fetchTurnWaitMsMin: 1_000,
   /** Fetch sessions of Kafka clients, of all and of one connection (Kafka: 1,000 in all). */

@@ -14,6 +14,7 @@ import { fetchBody, fetchPartitions, produceBatch } from '../support/kafka-calls
 import { connectKafka, decodeResponse, type KafkaClient } from '../support/kafka-client.ts'
 import { fetchBatches } from '../support/kafka-contents.ts'
 import { loginPlain } from '../support/kafka-login.ts'
+import { ClientSession } from '../support/kafka-session.ts'
 import { diceOf } from '../support/log-random.ts'
 import { heldBytes } from '../support/metrics-held.ts'
 import { temporaryDirectory } from '../support/temporary-directory.ts'
@@ -123,6 +124,44 @@ test('a store that does not answer keeps nobody else waiting, and a client that 
   rmSync(hold)
   await waitFor('what it held to come back', async () => (await heldBytes(api)).replies === 0)
   assert.deepEqual((await fetchBatches(client, 't', 0)).slice(0, BATCHES), stored)
+})
+
+test('a partition in cold storage that takes long is left to the next fetch: records of others do not wait for it', async t => {
+  const folder = temporaryDirectory(t)
+  const hold = join(folder, 'hold')
+  const env = { MILLRACE_FAULTS: `cold/segment.open:1+=hold@${hold}` }
+  const broker = await spawnBroker(t, { flags: flagsOf(join(folder, 'store')), env })
+  const { api, client, stored } = await stage(t, broker)
+  assert.equal((await api.post('/topics/t/partitions', { partitions: 2 })).status, 200)
+  const hot = clientBatch({ records: [{ value: 'hot' }] })
+  const writeHot = async (): Promise<void> => void (await produceBatch(client, 't', 1, hot))
+  await writeHot()
+  writeFileSync(hold, '')
+  const session = new ClientSession(client, 't')
+  const answer = async (offsets: Record<number, number>) =>
+    (await session.fetch({ offsets })).map(({ partitionIndex, errorCode, highWatermark, records }) => {
+      return [partitionIndex, errorCode, highWatermark, records?.length ?? 0]
+    })
+  const end = stored.length * RECORDS
+  const cold = [0, 0, end, 0]
+  assert.deepEqual(await answer({ 0: 0, 1: 0 }), [cold, [1, 0, 1, hot.length]])
+  // One that has no session, and one that goes on.
+  const alone = await fetchPartitions(client, 't', { 0: 0, 1: 0 })
+  assert.deepEqual(
+    alone.map(({ records }) => records?.length),
+    [0, hot.length]
+  )
+  await writeHot()
+  assert.deepEqual(await answer({ 1: 1 }), [[1, 0, 2, hot.length]])
+  rmSync(hold)
+  const [told] = await session.fetch({ offsets: { 1: 2 } })
+  assert.equal(told?.partitionIndex, 0)
+  assert.ok((told.records?.length ?? 0) > 0)
+  assert.ok(Buffer.concat(stored).indexOf(told.records ?? '') === 0)
+  await waitFor('what it held to come back', async () => {
+    const page = (await api.get('/metrics')).text
+    return (await heldBytes(api)).replies === 0 && page.includes('\nmillrace_kafka_read_ahead_bytes 0\n')
+  })
 })
 
 test('a cold read of a key with a quota keeps other fetches of that key for as long as they say, and no longer', async t => {

@@ -186,6 +186,9 @@ export class FetchSession implements PartitionOwner {
     this.#lastUsedMs = nowMs
     this.readAgain()
     if (this.id === 0 || this.#isLeft) return this.rest()
+    if (this.ready.size > 0) {
+      this.#aheadTimer = setTimeout(() => this.#endAhead(), limits.kafkaFetchAheadMs).unref()
+    }
     for (const partition of read) {
       const isQuiet = !this.ready.has(partition) && !this.faulted.has(partition)
       if (isQuiet && !partition.isWatched) partition.watch(broker, who, 1)
@@ -206,7 +209,6 @@ export class FetchSession implements PartitionOwner {
       leftBytes -= bytes
       if (bytes > 0) count++
     }
-    if (count > 0) this.#aheadTimer = setTimeout(() => this.#endAhead(), limits.kafkaFetchAheadMs).unref()
   }
 
   #endAhead(): void {

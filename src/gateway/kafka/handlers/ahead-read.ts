@@ -1,6 +1,6 @@
 /**
- * One read of batches that a client will ask for next, made while it works on those before. Main thread; owned by its
- * partition. Its memory is its own until an answer takes it over, or it is given up.
+ * One read of batches that a client will ask for next: made while it works on those before, or too late for the fetch that asked for
+ * them. Main thread; owned by its partition. Its memory is its own until an answer takes it over, or it is given up.
  */
 import { assert } from '../../../base/assert.ts'
 import type { ByteBudget } from '../../../base/byte-budget.ts'
@@ -11,7 +11,8 @@ import { BatchesRead, type BatchesTaker } from './batches-read.ts'
 
 /** What a read ahead brings. */
 export interface AheadTerms {
-  readonly topicId: TopicId
+  /** null: none that could be read; nothing fits that. */
+  readonly topicId: TopicId | null
   readonly offset: number
   /** That it may bring, but for a first batch that is larger. */
   readonly shareBytes: number
@@ -44,13 +45,14 @@ export class AheadRead implements BatchesTaker {
   #isGivenUp = false
   #onOver: (() => void) | null = null
 
-  /** @param room whose memory has reserved its share. */
-  constructor(terms: AheadTerms, pool: BufferPool, room: AheadRoom) {
+  /** @param room whose memory has reserved its share. @param begun a read on those terms of which nothing has come; left out: it is to be sent. */
+  constructor(terms: AheadTerms, pool: BufferPool, room: AheadRoom, begun?: BatchesRead) {
     this.#terms = terms
     this.pool = pool
     this.#room = room
     this.#heldBytes = terms.shareBytes
-    this.batches = new BatchesRead(this, terms.offset)
+    this.batches = begun ?? new BatchesRead(this, terms.offset)
+    begun?.giveTo(this)
   }
 
   get hidesZstd(): boolean {
@@ -68,7 +70,8 @@ export class AheadRead implements BatchesTaker {
   /** Would a read on those terms bring the same, or the same in portions of another size? */
   fits({ topicId, offset, shareBytes, hidesZstd }: AheadTerms): boolean {
     const own = this.#terms
-    if (topicId !== own.topicId || offset !== own.offset || hidesZstd !== own.hidesZstd) return false
+    if (topicId === null || topicId !== own.topicId || offset !== own.offset || hidesZstd !== own.hidesZstd)
+      return false
     return own.shareBytes <= shareBytes || (this.#isOver && this.batches.bytes <= shareBytes)
   }
 
@@ -94,6 +97,16 @@ export class AheadRead implements BatchesTaker {
     assert(this.#onOver === null && !this.#isGivenUp, 'one fetch waits for a read ahead')
     if (this.#isOver) callback()
     else this.#onOver = callback
+  }
+
+  /** A fetch waits for it. */
+  get isAwaited(): boolean {
+    return this.#onOver !== null
+  }
+
+  /** Nobody waits for it any more; it may still be asked for. */
+  endWait(): void {
+    this.#onOver = null
   }
 
   /** Its batches are memory of the caller from here on. */

@@ -1,6 +1,6 @@
 /**
  * One read of batches of a partition, as they are stored: what it says of the partition, and the batches in pooled chunks.
- * Main thread; used once, and owned by whoever sent it.
+ * Main thread; used once, and owned by its taker.
  */
 import type { BrokerError } from '../../../model/errors.ts'
 import type { ReadCaller, ReadCost } from '../../../model/requests.ts'
@@ -11,7 +11,7 @@ import { assert } from '../../../base/assert.ts'
 import type { BufferPool } from '../../shared/buffer-pool.ts'
 import { Pieces } from '../../shared/outbox.ts'
 
-/** Who sent a read. */
+/** Who waits for a read. */
 export interface BatchesTaker {
   readonly pool: BufferPool
   /** Its client knows nothing of zstd. */
@@ -33,7 +33,7 @@ export class BatchesRead implements ReadCaller {
   bytes = 0
   /** Did it stop at a batch that its client cannot read? */
   isCut = false
-  readonly #taker: BatchesTaker
+  #taker: BatchesTaker
   readonly #offset: number
   #pieces: Pieces | null = null
   #cost: ReadCost | null = null
@@ -45,6 +45,17 @@ export class BatchesRead implements ReadCaller {
   constructor(taker: BatchesTaker, offset: number) {
     this.#taker = taker
     this.#offset = offset
+  }
+
+  /** Something of it has come. */
+  get isBegun(): boolean {
+    return this.#hasHead
+  }
+
+  /** It is another's from here on. Nothing of it has come. */
+  giveTo(taker: BatchesTaker): void {
+    assert(!this.#hasHead, 'a read changes hands before it comes')
+    this.#taker = taker
   }
 
   /** There are batches in it. */

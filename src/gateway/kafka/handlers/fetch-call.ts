@@ -47,7 +47,7 @@ export class FetchCall implements PartitionReader, SessionCall {
   #queue: readonly FetchedPartition[] = []
   #first: FetchedPartition | undefined
   #nextIndex = 0
-  #openCount = 0
+  readonly #open = new Set<FetchedPartition>()
   #fetchBytes = 0
   /** Bytes that were kept in this round, and that reads in progress may bring. */
   #keptBytes = 0
@@ -61,6 +61,9 @@ export class FetchCall implements PartitionReader, SessionCall {
   /** Stops waiting for the turn; null: it does not. */
   #giveUpTurn: (() => void) | null = null
   #timer: NodeJS.Timeout | null = null
+  #lateTimer: NodeJS.Timeout | null = null
+  /** What others have brought is not to wait for reads that take so long. */
+  #isLate = false
 
   /** @param session nobody else uses it; its id is 0 if it is to end with this fetch. */
   constructor(call: Call, session: FetchSession, isWhole: boolean) {
@@ -109,7 +112,7 @@ export class FetchCall implements PartitionReader, SessionCall {
   }
 
   settled(partition: FetchedPartition, error: BrokerError | null): void {
-    this.#openCount--
+    this.#open.delete(partition)
     this.#promisedBytes -= partition.shareBytes
     if (error !== null) this.#noteError(partition, error)
     else this.#noteRead(partition)
@@ -183,16 +186,40 @@ export class FetchCall implements PartitionReader, SessionCall {
     this.#nextIndex = 0
     this.#keptBytes = 0
     for (const partition of this.#queue) partition.forget()
+    this.#lateTimer ??= setTimeout(() => this.#onLate(), this.#lateInMs())
     this.#readOn()
+  }
+
+  #lateInMs(): number {
+    return Math.max(limits.kafkaFetchLateMs, this.#deadlineMs - this.#call.services.clock.monotonicMs())
+  }
+
+  #onLate(): void {
+    this.#isLate = true
+    if (this.#open.size > 0) this.#readOn()
+  }
+
+  /** Reads of cold storage most likely: they go on for the next fetch. Their ends have their place behind all others. */
+  #leaveOutLate(): void {
+    const { aheadRoom } = this.#call.services
+    const late = [...this.#open].filter(partition => partition.leaveOut(aheadRoom))
+    for (const partition of late) {
+      this.#open.delete(partition)
+      this.#promisedBytes -= partition.shareBytes
+    }
+    this.#queue = [...this.#queue, ...late]
+    this.#isOver = true
   }
 
   /** Sends reads while there is something to be read and some of the fetch left, and ends the round after the last. */
   #readOn(): void {
+    const isLate = this.#isLate && this.#keptBytes > 0
+    if (isLate) this.#leaveOutLate()
     const queue = this.#queue
-    while (this.#nextIndex < queue.length && this.#openCount < limits.kafkaFetchReadsMax) {
-      const leftBytes = this.#fetchBytes - this.#keptBytes - this.#promisedBytes
+    while (this.#nextIndex < queue.length && this.#open.size < limits.kafkaFetchReadsMax) {
+      const leftBytes = isLate ? 0 : this.#fetchBytes - this.#keptBytes - this.#promisedBytes
       // What is on its way may bring less than it was promised.
-      if (leftBytes <= 0 && this.#openCount > 0) return
+      if (leftBytes <= 0 && this.#open.size > 0) return
       // The others come first next time; of an answer with all partitions each has at least its ends.
       if (leftBytes <= 0 && !this.#isWhole) break
       const partition = queue[this.#nextIndex] as FetchedPartition
@@ -201,7 +228,7 @@ export class FetchCall implements PartitionReader, SessionCall {
       if (!this.#read(partition, shareBytes)) return
       this.#nextIndex++
     }
-    if (this.#openCount === 0) this.#endRound()
+    if (this.#open.size === 0) this.#endRound()
   }
 
   /** @returns false if there is no room for it: it is tried again then. */
@@ -209,12 +236,12 @@ export class FetchCall implements PartitionReader, SessionCall {
     const { who, services } = this.#call
     const { broker } = services
     this.#promisedBytes += shareBytes
-    this.#openCount++
+    this.#open.add(partition)
     if (partition.read(broker, who, this, shareBytes) !== submitOutcomes.full) return true
     this.#promisedBytes -= shareBytes
     // It stays open meanwhile, so that nobody else ends the round.
     broker.whenRoom(() => {
-      this.#openCount--
+      this.#open.delete(partition)
       this.#readOn()
     })
     return false
@@ -301,6 +328,7 @@ export class FetchCall implements PartitionReader, SessionCall {
     const { broker, clock } = call.services
     this.#leaveTurn()
     if (this.#timer !== null) clearTimeout(this.#timer)
+    if (this.#lateTimer !== null) clearTimeout(this.#lateTimer)
     const { id: sessionId } = this.#session
     this.#session.endCall(broker, call.who, this.#touched, clock.monotonicMs())
     if (call.who.isRevoked) return call.close('keyRevoked')

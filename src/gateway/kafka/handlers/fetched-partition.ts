@@ -11,7 +11,7 @@ import { readFormats, submitOutcomes } from '../../../model/requests.ts'
 import { kafkaErrors } from '../../../wire/kafka/errors.ts'
 import { TWO_32 } from '../../../wire/primitives/u64.ts'
 import type { BufferPool } from '../../shared/buffer-pool.ts'
-import { AheadRead, type AheadRoom } from './ahead-read.ts'
+import { AheadRead, type AheadRoom, type AheadTerms } from './ahead-read.ts'
 import { BatchesRead } from './batches-read.ts'
 
 /** What a partition is to the fetch that reads it. */
@@ -86,7 +86,10 @@ export class FetchedPartition implements WatchCaller {
   readonly #owner: PartitionOwner
   #reader: PartitionReader | null = null
   #watch: Watch | null = null
-  /** Of the last read. */
+  /** The last read that was sent, and the topic that it is of; null: there is none that its client may read. */
+  #sent: BatchesRead | null = null
+  #topicId: TopicId | null = null
+  /** What the last read brought. */
   #batches: BatchesRead | null = null
   /** Of what its client asks for next, if it goes on where it is. */
   #ahead: AheadRead | null = null
@@ -136,37 +139,51 @@ export class FetchedPartition implements WatchCaller {
 
   /** @param shareBytes 0: only its ends. */
   read(broker: Broker, who: Principal, reader: PartitionReader, shareBytes: number): SubmitOutcome {
+    const { pool, hidesZstd } = reader
     this.#reader = reader
     this.shareBytes = shareBytes
     this.grantedBytes = shareBytes
-    const ahead = shareBytes > 0 ? this.#aheadOf(broker, who, reader.hidesZstd) : null
+    this.#topicId = this.#topicIdNow(broker, who)
+    if (shareBytes > 0 && this.#ahead?.fits(this.#terms(hidesZstd)) === false) this.endAhead()
     // Of what was read ahead the ends are asked for: so what may not be read any more, or is gone, is not brought.
+    const ahead = shareBytes > 0 ? this.#ahead : null
     const from = shareBytes === 0 || ahead !== null ? BEYOND_ALL : this.place.offset
-    const { pool, hidesZstd } = reader
-    const read = new BatchesRead(
-      {
-        pool,
-        hidesZstd,
-        accept: bytes => this.#accept(bytes),
-        settled: (ends, error) => {
-          if (error === null) return this.#takeEnds(ends, ahead)
-          this.endAhead()
-          this.#settle(error)
-        }
-      },
-      this.place.offset
-    )
-    return broker.submitRead(who, this.#reading(from, shareBytes), read)
+    const accept = (bytes: number): boolean => this.#accept(bytes)
+    const settled = (read: BatchesRead, error: BrokerError | null): void => {
+      if (error === null) return this.#takeEnds(read, ahead)
+      this.endAhead()
+      this.#settle(error)
+    }
+    this.#sent = new BatchesRead({ pool, hidesZstd, accept, settled }, this.place.offset)
+    const outcome = broker.submitRead(who, this.#reading(from, shareBytes), this.#sent)
+    if (outcome === submitOutcomes.full) this.#reader = null
+    return outcome
   }
 
-  /** What was read ahead, if that is what its client asks for now. */
-  #aheadOf(broker: Broker, who: Principal, hidesZstd: boolean): AheadRead | null {
-    if (this.#ahead === null) return null
-    const topicId = this.#topicIdNow(broker, who)
+  #terms(hidesZstd: boolean): AheadTerms {
+    const { shareBytes, place } = this
+    return { topicId: this.#topicId, offset: place.offset, shareBytes, hidesZstd }
+  }
+
+  /**
+   * Its read takes too long: it goes on for the next fetch, and this one hears nothing more of it.
+   * @returns false: it is about to come, or there is no room for it, and this one waits.
+   */
+  leaveOut(room: AheadRoom): boolean {
     const { shareBytes } = this
-    const isIt = topicId !== null && this.#ahead.fits({ topicId, offset: this.place.offset, shareBytes, hidesZstd })
-    if (!isIt) this.endAhead()
-    return this.#ahead
+    const sent = this.#sent
+    // Its reader is null where it waits for room to be sent.
+    if (sent === null || this.#reader === null || this.#topicId === null || shareBytes === 0) return false
+    if (this.#ahead !== null) {
+      // Its ends are there in no time.
+      if (!this.#ahead.isAwaited) return false
+      this.#ahead.endWait()
+    } else {
+      if (sent.isBegun || !room.memory.tryReserve(shareBytes)) return false
+      this.#ahead = new AheadRead(this.#terms(this.#reader.hidesZstd), this.#reader.pool, room, sent)
+    }
+    this.#reader = null
+    return true
   }
 
   /** null: there is no such topic for that client, as its next read is told. */
@@ -229,7 +246,8 @@ export class FetchedPartition implements WatchCaller {
     const topicId = this.#topicIdNow(broker, who)
     const shareBytes = Math.min(leftBytes, Math.max(1, this.place.maxBytes))
     if (topicId === null || !room.memory.tryReserve(shareBytes)) return 0
-    const ahead = new AheadRead({ topicId, offset: this.#nextOffset, shareBytes, hidesZstd }, pool, room)
+    const terms = { topicId, offset: this.#nextOffset, shareBytes, hidesZstd }
+    const ahead = new AheadRead(terms, pool, room)
     const read = { ...this.#reading(this.#nextOffset, shareBytes), topicId }
     if (broker.submitRead(who, read, ahead.batches) === submitOutcomes.full) {
       room.memory.release(shareBytes)
