@@ -62,6 +62,8 @@ export class FetchCall implements PartitionReader, SessionCall {
   #giveUpTurn: (() => void) | null = null
   #timer: NodeJS.Timeout | null = null
   #lateTimer: NodeJS.Timeout | null = null
+  /** What a partition brought had no place in the answer: what is left of it is too little for a batch. */
+  #isCrowded = false
   /** What others have brought is not to wait for reads that take so long. */
   #isLate = false
 
@@ -103,7 +105,10 @@ export class FetchCall implements PartitionReader, SessionCall {
 
   accept(partition: FetchedPartition, bytes: number): boolean {
     const isKept = this.#keptBytes === 0 || partition === this.#first || this.#keptBytes + bytes <= this.#fetchBytes
-    if (!isKept) return false
+    if (!isKept) {
+      this.#isCrowded = true
+      return false
+    }
     this.#keptBytes += bytes
     // It is here already, so it is delivered in any case; if the memory has room, the excess counts.
     const excess = reservedBytesOf(this.#keptBytes) - this.#reservedBytes
@@ -185,6 +190,7 @@ export class FetchCall implements PartitionReader, SessionCall {
     this.#queue = others.length === 0 ? ready : [...others, ...ready]
     this.#nextIndex = 0
     this.#keptBytes = 0
+    this.#isCrowded = false
     for (const partition of this.#queue) partition.forget()
     this.#lateTimer ??= setTimeout(() => this.#onLate(), this.#lateInMs())
     this.#readOn()
@@ -217,7 +223,7 @@ export class FetchCall implements PartitionReader, SessionCall {
     if (isLate) this.#leaveOutLate()
     const queue = this.#queue
     while (this.#nextIndex < queue.length && this.#open.size < limits.kafkaFetchReadsMax) {
-      const leftBytes = isLate ? 0 : this.#fetchBytes - this.#keptBytes - this.#promisedBytes
+      const leftBytes = isLate || this.#isCrowded ? 0 : this.#fetchBytes - this.#keptBytes - this.#promisedBytes
       // What is on its way may bring less than it was promised.
       if (leftBytes <= 0 && this.#open.size > 0) return
       // The others come first next time; of an answer with all partitions each has at least its ends.
