@@ -163,9 +163,12 @@ test('a refused login is in the log, with who it said to be and never a secret',
   const token = Buffer.from(`\0bare\0${wrong}`)
   bare.socket.write(Buffer.concat([Buffer.from([0, 0, 0, token.length]), token]))
   await bare.closed()
+  const foreign = await connectKafka(t, broker.kafka)
+  for (const mechanism of ['GSSAPI', `OTHER\n${wrong}`]) await foreign.call(apis.saslHandshake, 1, { mechanism })
   const about = { listener: broker.kafka, remoteAddress: '127.0.0.1' }
   const problem = 'the user is the id of no key, or the password not its secret'
   const plain = (keyId: string) => ({ ...about, mechanism: 'PLAIN', keyId, problem })
+  const unknown = { ...about, keyId: null, problem: 'mechanisms here are PLAIN, SCRAM-SHA-256, SCRAM-SHA-512' }
   assert.deepEqual(
     lines.map(line => ({ ...line, unwarnedBefore: undefined })),
     [
@@ -176,7 +179,9 @@ test('a refused login is in the log, with who it said to be and never a secret',
       plain(`${'x'.repeat(24)}…`),
       plain('(looks like a secret)'),
       plain('(looks like a secret)'),
-      plain('bare')
+      plain('bare'),
+      { ...unknown, mechanism: 'GSSAPI' },
+      { ...unknown, mechanism: '(looks like a secret)' }
     ].map(line => ({ ...line, unwarnedBefore: undefined }))
   )
   const all = JSON.stringify(lines)

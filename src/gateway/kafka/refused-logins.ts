@@ -2,7 +2,7 @@
  * Logins that failed, and those that never came, as the log has them: all at level debug, as refused requests of HTTP, and one at
  * a time at warn, so that whoever hammers does not fill it. Main thread; one per gateway.
  *
- * Invariant: no secret is written, also not of a client that sends it in the place of the user.
+ * Invariant: no secret is written, also not of a client that sends it in another place.
  */
 import type { Clock } from '../../base/clock.ts'
 import type { Logger } from '../../base/logger.ts'
@@ -11,14 +11,14 @@ import type { SaslClaim } from './sasl-session.ts'
 
 /** Least time between two lines at level warn. */
 const WARN_MS = 10_000
-/** Characters of a user that are repeated: an id has 16, and half of a secret lets nobody in. */
-const USER_CHARACTERS_MAX = 24
+/** Characters of a user or a mechanism that are repeated: an id has 16, and half of a secret lets nobody in. */
+const WORD_CHARACTERS_MAX = 24
 
 /** Whose login failed, or did not come. */
 export interface RefusedClient {
   readonly remoteAddress: string
+  /** Names the listener: where the client is told to come again. */
   readonly advertised: { readonly host: string; readonly port: number }
-  readonly sasl: { readonly claim: SaslClaim | null }
 }
 
 export class RefusedLogins {
@@ -34,11 +34,9 @@ export class RefusedLogins {
   }
 
   /** @param problem what is wrong; a client whose login failed is told the same. */
-  note({ remoteAddress, advertised, sasl }: RefusedClient, problem: string): void {
-    const { mechanism = null, user = null } = sasl.claim ?? {}
+  note({ remoteAddress, advertised }: RefusedClient, { mechanism, user }: SaslClaim, problem: string): void {
     const listener = `${advertised.host}:${advertised.port}`
-    const keyId = user === null ? null : shownUser(user)
-    const fields = { listener, remoteAddress, mechanism, keyId, problem }
+    const fields = { listener, remoteAddress, mechanism: shownWord(mechanism), keyId: shownWord(user), problem }
     const nowMs = this.#clock.monotonicMs()
     if (nowMs - this.#warnedMs < WARN_MS) {
       this.#unwarnedCount++
@@ -51,13 +49,14 @@ export class RefusedLogins {
   }
 }
 
-/** A user as the log may have it: short, in printable ASCII, and no secret. */
-function shownUser(user: string): string {
-  if (user.toLowerCase().includes(SECRET_PREFIX)) return '(looks like a secret)'
-  const start = user.slice(0, USER_CHARACTERS_MAX)
+/** What a client sent, as the log may have it: short, in printable ASCII, and no secret. */
+function shownWord(word: string | null): string | null {
+  if (word === null) return null
+  if (word.toLowerCase().includes(SECRET_PREFIX)) return '(looks like a secret)'
+  const start = word.slice(0, WORD_CHARACTERS_MAX)
   const shown = start.replace(
     /[^\x20-\x5b\x5d-\x7e]/g,
     unit => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`
   )
-  return user.length > start.length ? `${shown}…` : shown
+  return word.length > start.length ? `${shown}…` : shown
 }

@@ -60,7 +60,7 @@ export class RequestTaker {
   takeBare(client: ExchangeOwner, bytes: Buffer, start: number, end: number): Refusal | null {
     const step = client.sasl.take(bytes.subarray(start, end))
     if (step.kind === 'refused') {
-      this.#services.refusedLogins.note(client, step.told)
+      this.#services.refusedLogins.note(client, step.claim, step.told)
       return { reason: 'authFailed', problem: step.told }
     }
     client.sendBare(step.reply)
@@ -70,7 +70,7 @@ export class RequestTaker {
   /** Most likely a client that was never told to log in: it sees a connection that closes, so the log says why. */
   #refuseStranger(client: ExchangeOwner, apiName: string): Refusal {
     const problem = `${apiName} came without a login: set the client's security.protocol to SASL_PLAINTEXT, or with TLS to SASL_SSL`
-    this.#services.refusedLogins.note(client, problem)
+    this.#services.refusedLogins.note(client, { mechanism: null, user: null }, problem)
     return { reason: 'authRequired', problem }
   }
 

@@ -6,17 +6,28 @@ import type { Principal } from '../../model/principal.ts'
 
 /** Who a client says it is. */
 export interface SaslClaim {
-  readonly mechanism: string
+  /** As the client calls it; null: none was agreed on. */
+  readonly mechanism: string | null
   /** As its tokens have it, of any length; null: none that can be read. */
   readonly user: string | null
 }
 
-/** What a mechanism says to a token. */
-export type SaslStep =
+/** The exchange goes on, or has succeeded. */
+type SaslProgress =
   | { readonly kind: 'done'; readonly who: Principal; readonly reply: Buffer }
   | { readonly kind: 'more'; readonly reply: Buffer }
-  /** `told`: what the client hears. */
-  | { readonly kind: 'refused'; readonly told: string }
+
+/** The exchange is over. `told`: what the client hears. */
+interface SaslRefusal {
+  readonly kind: 'refused'
+  readonly told: string
+}
+
+/** What a mechanism says to a token. */
+export type SaslStep = SaslProgress | SaslRefusal
+
+/** The same of a session, with who a refused client said it is. */
+export type SessionStep = SaslProgress | (SaslRefusal & { readonly claim: SaslClaim })
 
 /** One exchange of tokens. */
 export interface SaslExchange extends SaslClaim {
@@ -29,8 +40,6 @@ export class SaslSession {
   isBare = false
   /** null: nobody yet. */
   who: Principal | null
-  /** Who it said to be when it was refused. */
-  claim: SaslClaim | null = null
   /** null: no mechanism was agreed on, or the exchange is over. */
   #exchange: SaslExchange | null = null
 
@@ -51,15 +60,18 @@ export class SaslSession {
   }
 
   /** @param token borrowed until return. */
-  take(token: Buffer): SaslStep {
+  take(token: Buffer): SessionStep {
     const exchange = this.#exchange
-    if (exchange === null) return { kind: 'refused', told: 'no mechanism was agreed on before this token' }
+    if (exchange === null) {
+      const claim = { mechanism: null, user: null }
+      return { kind: 'refused', told: 'no mechanism was agreed on before this token', claim }
+    }
     const step = exchange.take(token)
     if (step.kind === 'more') return step
-    if (step.kind === 'refused') this.claim = { mechanism: exchange.mechanism, user: exchange.user }
     this.#exchange = null
     this.isBare = false
-    if (step.kind === 'done') this.who = step.who
+    if (step.kind === 'refused') return { ...step, claim: { mechanism: exchange.mechanism, user: exchange.user } }
+    this.who = step.who
     return step
   }
 }

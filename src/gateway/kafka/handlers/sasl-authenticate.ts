@@ -19,7 +19,7 @@ export const saslAuthenticateHandler: KafkaHandler = handlerOf(
     }
     const errorCode = kafkaErrors.SASL_AUTHENTICATION_FAILED.code
     call.answer({ errorCode, errorMessage: step.told, authBytes: NO_BYTES })
-    services.refusedLogins.note(client, step.told)
+    services.refusedLogins.note(client, step.claim, step.told)
     client.refuse('authFailed', step.told)
   },
   { isOpenToAll: true }

@@ -10,12 +10,16 @@ export const saslHandshakeHandler: KafkaHandler = handlerOf(
   saslHandshake,
   call => {
     const { body, client, services, version } = call
+    const claim = { mechanism: body.mechanism, user: null }
     if (client.sasl.isUnderWay || client.sasl.who !== null) {
-      if (services.settings.auth === 'disabled') services.refusedLogins.note(client, NOBODY_ASKS)
+      if (services.settings.auth === 'disabled') services.refusedLogins.note(client, claim, NOBODY_ASKS)
       return call.answer({ errorCode: kafkaErrors.ILLEGAL_SASL_STATE.code, mechanisms })
     }
     const exchange = exchangeOf(body.mechanism, services.broker.keys)
-    if (exchange === null) return call.answer({ errorCode: kafkaErrors.UNSUPPORTED_SASL_MECHANISM.code, mechanisms })
+    if (exchange === null) {
+      services.refusedLogins.note(client, claim, `mechanisms here are ${mechanisms.join(', ')}`)
+      return call.answer({ errorCode: kafkaErrors.UNSUPPORTED_SASL_MECHANISM.code, mechanisms })
+    }
     client.sasl.begin(exchange, version === 0)
     call.answer({ errorCode: kafkaErrors.NONE.code, mechanisms })
   },

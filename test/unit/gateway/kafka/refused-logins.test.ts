@@ -12,10 +12,10 @@ test('of refused logins one in ten seconds is a warning, with how many were none
   const logger: Logger = { debug: take('debug'), info: take('info'), warn: take('warn'), error: take('error') }
   let nowMs = 0
   const logins = new RefusedLogins(logger, { nowMs: () => 0, monotonicMs: () => nowMs })
-  const client = { remoteAddress: '::1', advertised: { host: 'h', port: 1 }, sasl: { claim: null } }
+  const client = { remoteAddress: '::1', advertised: { host: 'h', port: 1 } }
   for (const atMs of [0, 1, 9_999, 10_000, 19_999, 20_000, 40_000]) {
     nowMs = atMs
-    logins.note(client, 'no')
+    logins.note(client, { mechanism: 'PLAIN', user: null }, 'no')
   }
   assert.deepEqual(lines, [
     ['warn', 0],
