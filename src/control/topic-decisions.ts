@@ -33,7 +33,7 @@ const HANDLE_MAX = 0xffff_ffff
 
 /**
  * Order of the checks, first refusal wins (spec 3): exists (or is being created) · partitions · name · config · limits.
- * @throws BrokerError TOPIC_EXISTS, FIELD_RANGE, NAME_INVALID, FIELD_INVALID
+ * @throws BrokerError TOPIC_EXISTS, FIELD_RANGE, NAME_INVALID, FIELD_INVALID, TOPICS_TOO_MANY
  */
 export function decideCreate(catalog: Catalog, request: CreateTopicRequest, defaults: TopicDefaults): TopicDecision {
   const { name, partitions } = request
@@ -44,7 +44,7 @@ export function decideCreate(catalog: Catalog, request: CreateTopicRequest, defa
   checkTopicName(name)
   const config = changedConfig(defaultConfig(defaults), request.config, 'config.', defaults.batchBytesMax)
   checkValidation(name, config, 'config.')
-  checkRoom(catalog, partitions)
+  checkRoom(catalog, name, partitions)
   const topic: Topic = {
     id: toTopicId(catalog.next.topicId),
     name,
@@ -129,11 +129,9 @@ function defaultConfig(defaults: TopicDefaults): TopicConfig {
   }
 }
 
-function checkRoom(catalog: Catalog, partitions: number): void {
-  const { topicCount } = catalog.claimed
-  if (topicCount >= limits.topicsMax) {
-    const problem = `the broker has ${topicCount} topics, as many as it can hold`
-    throw new BrokerError('FIELD_INVALID', { field: 'name', problem })
+function checkRoom(catalog: Catalog, name: string, partitions: number): void {
+  if (catalog.claimed.topicCount >= limits.topicsMax) {
+    throw new BrokerError('TOPICS_TOO_MANY', { topic: name, limit: limits.topicsMax })
   }
   checkPartitionsTotal(catalog, partitions)
 }

@@ -82,6 +82,14 @@ export const errorTable = {
     "record {index} of the batch has no key, and topic '{topic}' is compacted; nothing was written",
     { kafka: 87 }
   ),
+  // POLICY_VIOLATION, as Kafka's own brokers call it where a request would make more than there may be.
+  TOPICS_TOO_MANY: spec(
+    124,
+    400,
+    'bad request',
+    "topic '{topic}' would be one more than the {limit} that there may be; delete some that are not used",
+    { kafka: 44 }
+  ),
 
   DISK_FULL: spec(
     201,

@@ -121,7 +121,7 @@ describe('creating a topic', () => {
     )
     const next = { nextTopicId: limits.topicsMax + 1, nextHandle: limits.topicsMax + 1 }
     const catalog = new Catalog({ ...emptyImage, topics, ...next })
-    assert.throws(() => create(catalog, 'more'), refused('FIELD_INVALID', '20000 topics'))
+    assert.throws(() => create(catalog, 'more'), refused('TOPICS_TOO_MANY', 'more than the 20000'))
   })
 
   test('handles are never wrapped around: the last one can be given, then no more', () => {

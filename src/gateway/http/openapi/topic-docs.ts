@@ -29,7 +29,7 @@ export const topicDocs = {
       )
     ),
     answers: { 201: json('It is there, on disk.', noun('Topic')) },
-    errors: ['NAME_INVALID', 'FIELD_RANGE', 'TOPIC_EXISTS', ...changeErrors]
+    errors: ['NAME_INVALID', 'FIELD_RANGE', 'TOPIC_EXISTS', 'TOPICS_TOO_MANY', ...changeErrors]
   },
   list: {
     id: 'listTopics',

@@ -48,6 +48,11 @@ test('a setting that is wrong is INVALID_CONFIG, a number of partitions INVALID_
   assert.equal(toldOfConfig(new BrokerError('TOPIC_EXISTS', { topic: 't' })).errorCode, 36)
 })
 
+test('one topic more than there may be is POLICY_VIOLATION: nothing is wrong with its settings', () => {
+  const told = toldOfConfig(new BrokerError('TOPICS_TOO_MANY', { topic: 't', limit: 5 }))
+  assert.equal(told.errorCode, kafkaErrors.POLICY_VIOLATION.code)
+})
+
 test('only a quota throttles', () => {
   const limited = new BrokerError('RATE_LIMITED', { problem: 'x', seconds: '1.3', retryAfterSeconds: 2 })
   assert.equal(throttleMsOf(limited), 1300)
