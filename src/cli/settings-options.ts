@@ -9,6 +9,7 @@ import { envNameOf, schema, settingFields, showFallback } from '../config/schema
 import type { Settings } from '../config/settings.ts'
 import { optionsOf } from './common-options.ts'
 import { UsageError, type CliIo } from './io.ts'
+import { optionHint } from './option-hints.ts'
 
 /** Adds --config and one flag per setting. The command takes unknown flags and keeps them for resolveCommandLine. */
 export function addSettingsOptions(command: Command): Command {
@@ -47,6 +48,7 @@ export function resolveCommandLine(command: Command, io: CliIo): { settings: Set
   const resolution: Resolution = resolveSettings({
     flags,
     unknownFlags,
+    flagHint: flag => optionHint('serve', flag),
     env: io.env,
     file: file === '' ? null : String(file)
   })

@@ -22,6 +22,8 @@ export interface ConfigInput {
   readonly flags: Readonly<Record<string, RawValue>>
   /** Flags nobody knows, as written. */
   readonly unknownFlags: readonly string[]
+  /** What to write instead of a flag that other tools have; null or left out: nothing is known of it. */
+  readonly flagHint?: (flag: string) => string | null
   readonly env: Readonly<Record<string, string | undefined>>
   /** Path of the TOML file; null: none. */
   readonly file: string | null
@@ -148,7 +150,11 @@ function unknownNames(input: ConfigInput, file: Readonly<Record<string, RawValue
   const keys = settingFields.map(tomlKeyOf)
   const envNames = [...settingFields.map(envNameOf), ...otherEnvNames]
   const flags = [...settingFields.map(field => schema[field].flag), '--config', '--json', '--help']
-  const faults = input.unknownFlags.map(flag => unknown('flag', flag.split('=')[0] ?? flag, flags))
+  const faults = input.unknownFlags.map(written => {
+    const flag = written.split('=')[0] ?? written
+    const hint = input.flagHint?.(flag) ?? null
+    return hint === null ? unknown('flag', flag, flags) : `unknown flag ${flag}: ${hint}`
+  })
   for (const name of Object.keys(input.env)) {
     if (name.startsWith('MILLRACE_') && !envNames.includes(name))
       faults.push(unknown('environment variable', name, envNames))
