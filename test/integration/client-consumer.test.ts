@@ -109,6 +109,30 @@ describe('a consumer of partitions', () => {
     assert.ok((record?.offset ?? 0) >= 50, `offset ${record?.offset}`)
   })
 
+  for (const from of ['earliest', 'latest', 0] as const) {
+    test(`reads partitions that are added from their first record on, where it began with ${from}`, async t => {
+      const at = await stage(t, 1)
+      // Long enough for the records to be there when the partitions are learnt of.
+      const consumer = consumerOf(t, at, { topic: TOPIC, from, metadataMaxAgeMs: 300 })
+      const added: string[] = []
+      let hasBegun = false
+      const loop = (async () => {
+        for await (const { partition, offset } of consumer) {
+          if (partition === 0) hasBegun = true
+          else added.push(`${partition}:${offset}`)
+        }
+      })()
+      for (let i = 0; !hasBegun; i++) await fill(at, 1, i)
+      await at.api.post(`/topics/${TOPIC}/partitions`, { partitions: 3 })
+      const records = [1, 2].flatMap(partition => ['a', 'b'].map(value => ({ value, partition })))
+      await at.api.produce(TOPIC, records)
+      await waitFor('what was added to be read', () => added.length >= 4)
+      await consumer.close()
+      await loop
+      assert.deepEqual(added.sort(), ['1:0', '1:1', '2:0', '2:1'])
+    })
+  }
+
   test('goes on after its broker was restarted', async t => {
     const at = await stage(t, 1)
     await fill(at, 10)

@@ -50,7 +50,7 @@ test('the examples run as they stand, also behind the first session of the READM
 
 test('the table of options is that of the code, row by row', () => {
   const rows = [
-    ...text.matchAll(/^\| ((?:`[\w.]+`(?:, )?)+) \| (?:all|`\w+`(?:, group)?) \|\s*`?(\w*)`?\s*\|([^|]*)\|/gm)
+    ...text.matchAll(/^\| ((?:`[\w.]+`(?:, )?)+) \| (?:all|`\w+`(?:, (?:group|`\w+`))?) \|\s*`?(\w*)`?\s*\|([^|]*)\|/gm)
   ]
   const documented = rows.flatMap(([, names = '', value = '', allowed = '']) =>
     [...names.matchAll(/[\w.]+/g)].map(([name]) => [name, value, allowed.trim()])

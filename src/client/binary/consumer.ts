@@ -3,6 +3,7 @@
  *
  *   for await ─▶ #iterate ─ take ─▶ PartitionReader ×n ─ reads ahead ─▶ BinaryClient
  *                              GroupShare ─ heartbeats, commits ─▶ which readers there are
+ *                              PartitionWatch ─ without a group ─▶ which readers there are
  *
  * Invariants
  * - A record counts as finished when the loop asks for the next one.
@@ -14,17 +15,19 @@ import { GroupMember, type TopicPartition } from './group-member.ts'
 import { GroupShare } from './group-share.ts'
 import { connectingOf, readingOf, type GroupReadOptions, type ReadOptions, type Reading } from './options.ts'
 import { PartitionReader, type ReceivedRecord, type StartPlace } from './partition-reader.ts'
+import { PartitionWatch } from './partition-watch.ts'
 import { Bell, type Backoff } from './pauses.ts'
-import { checkName, checkOffset, checkPartition, NO_SUCH_PARTITION } from './records.ts'
-import { spreadOf } from './refusals.ts'
-import { untilItSucceeds } from './retries.ts'
+import { checkName, checkOffset, checkPartition } from './records.ts'
 
 /** Partitions that are read without a group. */
 export interface PartitionsOptions extends ReadOptions {
   readonly topic: string
-  /** Left out: all there are when the loop begins. */
+  /** Left out: all there are, also those that are added while the loop runs. */
   readonly partitions?: readonly number[]
-  /** Left out: earliest. If given as earliest or latest, also for places that are lost because the topic was made anew. */
+  /**
+   * Left out: earliest. If given as earliest or latest, also for places that are lost because the topic was made anew.
+   * Partitions that are added are read from their first record on, wherever the others begin.
+   */
   readonly from?: StartPlace
 }
 
@@ -47,6 +50,8 @@ export class Consumer implements AsyncIterable<ReceivedRecord> {
   readonly #reading: Reading
   readonly #reconnect: Backoff
   readonly #share: GroupShare | null
+  /** null: the partitions are named, or the group's matter. */
+  #watch: PartitionWatch | null = null
   #readers: readonly PartitionReader[] = []
   /** Where each record comes from that was handed out: a partition that went and came back has another reader. */
   readonly #sources = new WeakMap<ReceivedRecord, PartitionReader>()
@@ -161,30 +166,22 @@ export class Consumer implements AsyncIterable<ReceivedRecord> {
     if (this.#ending !== null) return
     if (this.#share !== null) return this.#share.start()
     const { topic, partitions, from = 'earliest' } = this.#options as PartitionsOptions
-    const numbers = partitions ?? Array.from({ length: await this.#partitionCountUntilKnown(topic) }, (_, i) => i)
-    const places = numbers.map(partition => ({ topic, partition }))
-    this.#assign(places, () => from)
+    if (partitions === undefined) return this.#readAll(topic, from)
+    this.#assign(
+      partitions.map(partition => ({ topic, partition })),
+      () => from
+    )
   }
 
-  #partitionCountUntilKnown(topic: string): Promise<number> {
-    return untilItSucceeds(() => this.#partitionCount(topic), {
-      backoff: this.#reconnect,
-      bell: this.#bell,
-      isOver: () => this.#ending !== null
-    })
-  }
-
-  /** A read of a partition that no topic has is refused with the number there is. */
-  async #partitionCount(topic: string): Promise<number> {
-    try {
-      await this.#client.consume({ topic, partition: NO_SUCH_PARTITION, offset: 0 })
-    } catch (error) {
-      const failure = clientErrorOf(error)
-      const spread = spreadOf(failure.message)
-      if (spread === null) throw failure
-      return spread.partitionCount
-    }
-    throw clientError('protocol', 'no', `the broker read partition ${NO_SUCH_PARTITION}`)
+  /** What was added since is new to this loop: it begins with its first record, also where the others began at their end. */
+  async #readAll(topic: string, from: StartPlace): Promise<void> {
+    const { metadataMaxAgeMs } = this.#reading
+    const watch = new PartitionWatch(topic, { client: this.#client, reconnect: this.#reconnect, metadataMaxAgeMs })
+    this.#watch = watch
+    const count = await watch.count()
+    this.#assign(allOf(topic, count), () => from)
+    const onMore = (more: number): void => this.#assign(allOf(topic, more), () => 'earliest')
+    watch.follow(count, onMore, error => this.#fail(error))
   }
 
   /** Readers of partitions that stay go on where they are. */
@@ -232,6 +229,7 @@ export class Consumer implements AsyncIterable<ReceivedRecord> {
 
   async #end(): Promise<void> {
     this.#bell.ring()
+    this.#watch?.stop()
     for (const reader of this.#readers) reader.stop()
     try {
       await this.#share?.end()
@@ -239,6 +237,10 @@ export class Consumer implements AsyncIterable<ReceivedRecord> {
       this.#client.destroy()
     }
   }
+}
+
+function allOf(topic: string, count: number): TopicPartition[] {
+  return Array.from({ length: count }, (_, partition) => ({ topic, partition }))
 }
 
 function checkPlaces({ topic, partitions, from }: PartitionsOptions): void {

@@ -49,6 +49,8 @@ export interface ReadOptions extends ClientOptions {
   /** Bytes and records of one read; of a partition, one read is handled and one waits. */
   readonly maxBytes?: number
   readonly maxRecords?: number
+  /** How old the partition count of a topic may be that is read whole; the members of a group hear of it by their heartbeats. */
+  readonly metadataMaxAgeMs?: number
 }
 
 /** Of a Consumer that is a member of a group. */
@@ -196,6 +198,7 @@ export function batchingOf(options: PipelinedOptions): Batching {
 export interface Reading {
   readonly maxBytes: number
   readonly maxRecords: number
+  readonly metadataMaxAgeMs: number
   readonly commitIntervalMs: number
   readonly heartbeatIntervalMs: number
 }
@@ -205,6 +208,7 @@ export function readingOf(options: GroupReadOptions): Reading {
   return {
     maxBytes: numberOf('maxBytes', options.maxBytes),
     maxRecords: numberOf('maxRecords', options.maxRecords),
+    metadataMaxAgeMs: numberOf('metadataMaxAgeMs', options.metadataMaxAgeMs),
     commitIntervalMs: numberOf('commitIntervalMs', options.commitIntervalMs),
     heartbeatIntervalMs: numberOf('heartbeatIntervalMs', options.heartbeatIntervalMs)
   }
