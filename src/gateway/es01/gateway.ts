@@ -6,7 +6,7 @@
  * the connections that got replies write once each. Nothing here waits, and nothing polls but the sweep.
  */
 import { createServer } from 'node:net'
-import type { Server, Socket } from 'node:net'
+import type { Server } from 'node:net'
 import { assert } from '../../base/assert.ts'
 import type { ByteBudget } from '../../base/byte-budget.ts'
 import type { Clock } from '../../base/clock.ts'
@@ -15,9 +15,8 @@ import type { Logger } from '../../base/logger.ts'
 import { frameLengthMax, limits } from '../../model/limits.ts'
 import type { Broker } from '../../model/requests.ts'
 import { NameReader } from '../../wire/es01/names.ts'
-import { plainAddress } from '../shared/address.ts'
-import type { ByteShare } from '../shared/byte-share.ts'
 import type { Certificates } from '../shared/certificates.ts'
+import { Entrance, type Admit } from '../shared/entrance.ts'
 import { LatencyMeter } from '../shared/latency-meter.ts'
 import { acceptOptions, listenOn } from '../shared/listen-on.ts'
 import { OpenConnections } from '../shared/open-connections.ts'
@@ -30,11 +29,11 @@ import { readConnectionsMax } from '../shared/connections-max.ts'
 import { Doorkeeper } from './doorkeeper.ts'
 import type { InflaterHost } from './inflater.ts'
 import { InflatingRoom } from './inflating-room.ts'
-import type { CloseReason, Es01Probe } from './probe.ts'
+import type { Es01Probe } from './probe.ts'
 import { createProbe } from './probe.ts'
 import { createReceiveShared } from '../shared/receive-buffer.ts'
+import { replyShareBytesOf } from '../shared/reply-share.ts'
 import { RequestReader } from './requests.ts'
-import { SecureDoor } from '../shared/secure-door.ts'
 import type { Es01Settings, Es01Timeouts } from './settings.ts'
 import { timeoutsOf } from './settings.ts'
 
@@ -79,12 +78,6 @@ export function createEs01Gateway(options: Es01GatewayOptions): Es01Gateway {
   return new Listener(options)
 }
 
-/** An accepted socket in its handshake: whose it is, and the memory of that address. */
-interface Guest {
-  readonly remoteAddress: string
-  readonly memory: ByteShare
-}
-
 class Listener implements Es01Gateway, ConnectionHost {
   readonly probe = createProbe()
   readonly clock: Clock
@@ -100,14 +93,15 @@ class Listener implements Es01Gateway, ConnectionHost {
   readonly doorkeeper: Doorkeeper
   readonly #broker: Broker
   readonly #settings: Es01Settings
-  readonly #connectionsMax: number
   readonly #server: Server
   readonly #connections: OpenConnections<HostedConnection>
-  readonly #addresses: ClientAddresses
-  /** null: without TLS. */
-  readonly #door: SecureDoor<Guest> | null
+  readonly #entrance: Entrance
   readonly #turns: ConnectionTurns<HostedConnection>
   #isStopping = false
+  /** Begins to speak ES01 over what may be read in plain. */
+  readonly #open: Admit = (socket, { remoteAddress, memory }) => {
+    this.#connections.add(new Es01Connection(this, socket, remoteAddress, memory))
+  }
 
   constructor(options: Es01GatewayOptions) {
     const { broker, settings, replyBudget, requestBudget } = options
@@ -119,9 +113,7 @@ class Listener implements Es01Gateway, ConnectionHost {
     this.frameLengthMax = frameLengthMax(settings.maxRecordBytes)
     this.replyBudget = replyBudget
     this.receive = createReceiveShared(this.pool, requestBudget)
-    const largestBytes = this.frameLengthMax + limits.frameSurplusBytes
-    const memoryShare = Math.max(largestBytes, requestBudget.limitBytes / limits.addressRequestShare)
-    this.#addresses = new ClientAddresses(requestBudget, memoryShare)
+    const addresses = new ClientAddresses(requestBudget, this.frameLengthMax)
     this.requests = new RequestReader(broker, settings, {
       produce: new LatencyMeter(this.clock, this.probe.produceSeconds),
       consume: new LatencyMeter(this.clock, this.probe.consumeSeconds)
@@ -134,20 +126,28 @@ class Listener implements Es01Gateway, ConnectionHost {
       room: new InflatingRoom(roomBytes, roomBytes / limits.addressInflatingShare)
     }
     this.doorkeeper = new Doorkeeper(settings.auth, broker.keys)
-    const share = Math.floor(replyBudget.limitBytes / limits.connectionReplyShare)
-    this.replyShareBytes = Math.max(this.requests.largestAnswerBytes, share)
+    this.replyShareBytes = replyShareBytesOf(replyBudget, this.requests.largestAnswerBytes)
     this.#connections = new OpenConnections({
       clock: this.clock,
       timeouts: { ...this.timeouts },
-      addresses: this.#addresses,
+      addresses,
       replyBudget,
       requestBudget,
       largestAnswerBytes: this.requests.largestAnswerBytes,
       largestRequestBytes: this.frameLengthMax
     })
-    this.#connectionsMax = options.connectionsMax ?? readConnectionsMax()
-    this.#door = this.#buildDoor(options.certificates ?? null)
-    this.#server = createServer(acceptOptions, socket => this.#accept(socket))
+    this.#entrance = new Entrance({
+      protocol: 'ES01',
+      logger: this.logger,
+      counts: this.probe,
+      addresses,
+      connectionsMax: options.connectionsMax ?? readConnectionsMax(),
+      connectionsPerAddressMax: settings.binaryMaxConnectionsPerIp,
+      openCount: () => this.#connections.size,
+      handshakeMs: this.timeouts.handshakeMs,
+      certificates: options.certificates ?? null
+    })
+    this.#server = createServer(acceptOptions, socket => this.#entrance.take(socket, this.#open))
     this.#turns = new ConnectionTurns(broker)
   }
 
@@ -156,22 +156,7 @@ class Listener implements Es01Gateway, ConnectionHost {
   }
 
   get handshakeCount(): number {
-    return this.#door?.handshakeCount ?? 0
-  }
-
-  #buildDoor(certificates: Certificates | null): SecureDoor<Guest> | null {
-    if (certificates === null) return null
-    const door = new SecureDoor<Guest>({
-      certificate: certificates.current,
-      handshakeMs: this.timeouts.handshakeMs,
-      onSecure: (socket, { remoteAddress, memory }) => this.#open(socket, remoteAddress, memory),
-      onFailed: ({ remoteAddress }, timedOut) => {
-        if (!this.#isStopping) this.probe.refused[timedOut ? 'handshakeTimeout' : 'handshakeFailed']++
-        this.#addresses.leave(remoteAddress)
-      }
-    })
-    certificates.onChange(certificate => door.useCertificate(certificate))
-    return door
+    return this.#entrance.handshakeCount
   }
 
   get directCount(): number {
@@ -195,7 +180,7 @@ class Listener implements Es01Gateway, ConnectionHost {
       address: bindBinary,
       protocol: 'ES01',
       flag: '--bind-binary',
-      onAcceptError: error => this.#onAcceptError(error)
+      onAcceptError: error => this.#entrance.missed(error)
     })
   }
 
@@ -203,7 +188,7 @@ class Listener implements Es01Gateway, ConnectionHost {
     if (this.#isStopping) return
     this.#isStopping = true
     if (this.#server.listening) this.#server.close()
-    this.#door?.close()
+    this.#entrance.close()
     for (const connection of this.#connections) connection.beginClose()
     this.#broker.turn()
     this.#turns.flush()
@@ -231,42 +216,4 @@ class Listener implements Es01Gateway, ConnectionHost {
   closed(connection: HostedConnection): void {
     this.#connections.remove(connection)
   }
-
-  #accept(socket: Socket): void {
-    const remoteAddress = addressOfClient(socket)
-    const isFull = this.#connections.size + this.handshakeCount >= this.#connectionsMax
-    if (isFull) return this.#turnAway(socket, 'connectionsTotal')
-    if (this.#addresses.connectionsOf(remoteAddress) >= Math.max(1, this.#settings.binaryMaxConnectionsPerIp)) {
-      return this.#turnAway(socket, 'connectionsPerIp')
-    }
-    // An empty address: the client was gone before it was accepted.
-    if (remoteAddress === '' || this.#isStopping) {
-      socket.destroy()
-      return
-    }
-    this.probe.accepted++
-    const memory = this.#addresses.enter(remoteAddress)
-    if (this.#door === null) this.#open(socket, remoteAddress, memory)
-    else this.#door.take(socket, { remoteAddress, memory })
-  }
-
-  /** Begins to speak ES01 over what may be read in plain. */
-  #open(socket: Socket, remoteAddress: string, memory: ByteShare): void {
-    this.#connections.add(new Es01Connection(this, socket, remoteAddress, memory))
-  }
-
-  #turnAway(socket: Socket, reason: CloseReason): void {
-    this.probe.refused[reason]++
-    socket.destroy()
-  }
-
-  #onAcceptError(error: Error): void {
-    this.probe.acceptErrors++
-    this.logger.warn({ error: error.message }, 'an ES01 connection could not be accepted')
-  }
-}
-
-/** Without the prefix of an IPv4 address on an IPv6 listener; empty: it is gone. */
-function addressOfClient(socket: Socket): string {
-  return plainAddress(socket.remoteAddress ?? '')
 }

@@ -15,14 +15,14 @@ import type { ForeignProtocol } from '../../wire/kafka/headers.ts'
 import { plainAddress, splitAddress } from '../shared/address.ts'
 import { ClientAddresses } from '../shared/addresses.ts'
 import { BufferPool } from '../shared/buffer-pool.ts'
-import type { ByteShare } from '../shared/byte-share.ts'
 import type { Certificates } from '../shared/certificates.ts'
 import { ConnectionTurns } from '../shared/connection-turns.ts'
 import { readConnectionsMax } from '../shared/connections-max.ts'
+import { Entrance } from '../shared/entrance.ts'
 import { acceptOptions, listenOn } from '../shared/listen-on.ts'
 import { OpenConnections } from '../shared/open-connections.ts'
 import { createReceiveShared } from '../shared/receive-buffer.ts'
-import { SecureDoor } from '../shared/secure-door.ts'
+import { replyShareBytesOf } from '../shared/reply-share.ts'
 import type { ConnectionHost, HostedConnection } from './connection-host.ts'
 import { KafkaConnection } from './connection.ts'
 import type { BrokerPlace, KafkaServices } from './handler.ts'
@@ -31,7 +31,7 @@ import { kafkaHandlers } from './handlers.ts'
 import type { AheadRoom } from './handlers/ahead-read.ts'
 import { largestAnswerBytes } from './handlers/fetch-sizes.ts'
 import { KeyTurns } from './key-turns.ts'
-import { createProbe, type CloseReason, type KafkaProbe } from './probe.ts'
+import { createProbe, type KafkaProbe } from './probe.ts'
 import { RefusedLogins } from './refused-logins.ts'
 import { RequestTurns } from './request-turns.ts'
 import { RequestTaker } from './requests.ts'
@@ -87,13 +87,6 @@ interface Way {
   port: number
 }
 
-/** An accepted socket in its handshake: whose it is, the memory of that address, and by which way it came. */
-interface Guest {
-  readonly remoteAddress: string
-  readonly memory: ByteShare
-  readonly advertised: BrokerPlace
-}
-
 class Listener implements KafkaGateway, ConnectionHost {
   readonly probe = createProbe()
   readonly clock: Clock
@@ -107,15 +100,12 @@ class Listener implements KafkaGateway, ConnectionHost {
   readonly requests: RequestTaker
   readonly #broker: Broker
   readonly #settings: KafkaSettings
-  readonly #connectionsMax: number
   readonly #ways: readonly Way[]
   readonly #connections: OpenConnections<HostedConnection>
-  readonly #addresses: ClientAddresses
+  readonly #entrance: Entrance
   readonly #turns: ConnectionTurns<HostedConnection>
   readonly #fetchSessions: FetchSessions
   readonly #aheadRoom: AheadRoom
-  /** null: without TLS. */
-  readonly #door: SecureDoor<Guest> | null
   /** When the log was last told of a protocol. */
   readonly #foreignMs = new Map<ForeignProtocol, number>()
   #isStopping = false
@@ -130,25 +120,31 @@ class Listener implements KafkaGateway, ConnectionHost {
     this.frameSizeMax = frameLengthMax(settings.maxRecordBytes)
     this.replyBudget = replyBudget
     this.receive = createReceiveShared(this.pool, requestBudget)
-    const largestBytes = this.frameSizeMax + limits.frameSurplusBytes
-    const memoryShare = Math.max(largestBytes, requestBudget.limitBytes / limits.addressRequestShare)
-    this.#addresses = new ClientAddresses(requestBudget, memoryShare)
+    const addresses = new ClientAddresses(requestBudget, this.frameSizeMax)
     this.#fetchSessions = new FetchSessions(this.clock, this.probe.fetchSessions)
     this.#aheadRoom = { memory: new ByteBudget(limits.kafkaFetchAheadBytesMax), counts: this.probe.readAhead }
     this.requests = new RequestTaker(this.#services(options))
-    const share = Math.floor(replyBudget.limitBytes / limits.connectionReplyShare)
-    this.replyShareBytes = Math.max(largestAnswerBytes(settings), share)
+    this.replyShareBytes = replyShareBytesOf(replyBudget, largestAnswerBytes(settings))
     this.#connections = new OpenConnections({
       clock: this.clock,
       timeouts: { ...this.timeouts },
-      addresses: this.#addresses,
+      addresses,
       replyBudget,
       requestBudget,
       largestAnswerBytes: largestAnswerBytes(settings),
       largestRequestBytes: this.frameSizeMax
     })
-    this.#connectionsMax = options.connectionsMax ?? readConnectionsMax()
-    this.#door = this.#buildDoor(options.certificates ?? null)
+    this.#entrance = new Entrance({
+      protocol: 'Kafka',
+      logger: this.logger,
+      counts: this.probe,
+      addresses,
+      connectionsMax: options.connectionsMax ?? readConnectionsMax(),
+      connectionsPerAddressMax: settings.binaryMaxConnectionsPerIp,
+      openCount: () => this.#connections.size,
+      handshakeMs: this.timeouts.handshakeMs,
+      certificates: options.certificates ?? null
+    })
     this.#turns = new ConnectionTurns(broker)
     this.#ways = options.binds.map(bind => this.#buildWay(bind))
   }
@@ -162,7 +158,7 @@ class Listener implements KafkaGateway, ConnectionHost {
   }
 
   get handshakeCount(): number {
-    return this.#door?.handshakeCount ?? 0
+    return this.#entrance.handshakeCount
   }
 
   #services({ broker, settings, logger, requestBudget, directoryId }: KafkaGatewayOptions): KafkaServices {
@@ -176,31 +172,16 @@ class Listener implements KafkaGateway, ConnectionHost {
   }
 
   #buildWay(bind: KafkaBind): Way {
-    const server = createServer(acceptOptions, socket => this.#accept(socket, way))
+    const server = createServer(acceptOptions, socket => this.#take(socket, way))
     const way: Way = { bind, server, port: 0 }
     return way
-  }
-
-  #buildDoor(certificates: Certificates | null): SecureDoor<Guest> | null {
-    if (certificates === null) return null
-    const door = new SecureDoor<Guest>({
-      certificate: certificates.current,
-      handshakeMs: this.timeouts.handshakeMs,
-      onSecure: (socket, guest) => this.#open(socket, guest),
-      onFailed: ({ remoteAddress }, timedOut) => {
-        if (!this.#isStopping) this.probe.refused[timedOut ? 'handshakeTimeout' : 'handshakeFailed']++
-        this.#addresses.leave(remoteAddress)
-      }
-    })
-    certificates.onChange(certificate => door.useCertificate(certificate))
-    return door
   }
 
   async listen(): Promise<{ host: string; port: number }[]> {
     const bound: { host: string; port: number }[] = []
     for (const way of this.#ways) {
       const { address } = way.bind
-      const onAcceptError = (error: Error): void => this.#onAcceptError(error)
+      const onAcceptError = (error: Error): void => this.#entrance.missed(error)
       const at = await listenOn(way.server, { address, protocol: 'Kafka', flag: '--bind-kafka', onAcceptError })
       way.port = at.port
       bound.push(at)
@@ -212,7 +193,7 @@ class Listener implements KafkaGateway, ConnectionHost {
     if (this.#isStopping) return
     this.#isStopping = true
     for (const { server } of this.#ways) if (server.listening) server.close()
-    this.#door?.close()
+    this.#entrance.close()
     for (const connection of this.#connections) connection.beginClose()
     this.#broker.turn()
     this.#turns.flush()
@@ -255,41 +236,12 @@ class Listener implements KafkaGateway, ConnectionHost {
     this.#fetchSessions.clientLeft(connection)
   }
 
-  #accept(socket: Socket, way: Way): void {
-    const remoteAddress = plainAddress(socket.remoteAddress ?? '')
-    const isFull = this.#connections.size + this.handshakeCount >= this.#connectionsMax
-    if (isFull) return this.#turnAway(socket, 'connectionsTotal')
-    if (this.#addresses.connectionsOf(remoteAddress) >= Math.max(1, this.#settings.binaryMaxConnectionsPerIp)) {
-      return this.#turnAway(socket, 'connectionsPerIp')
-    }
-    // An empty address: the client was gone before it was accepted.
-    if (remoteAddress === '' || this.#isStopping) {
-      socket.destroy()
-      return
-    }
-    this.probe.accepted++
-    const guest = {
-      remoteAddress,
-      memory: this.#addresses.enter(remoteAddress),
-      advertised: advertisedOf(way, plainAddress(socket.localAddress ?? ''))
-    }
-    if (this.#door === null) this.#open(socket, guest)
-    else this.#door.take(socket, guest)
-  }
-
-  /** Begins to speak Kafka over what may be read in plain. */
-  #open(socket: Socket, { remoteAddress, memory, advertised }: Guest): void {
-    this.#connections.add(new KafkaConnection(this, socket, remoteAddress, memory, advertised))
-  }
-
-  #turnAway(socket: Socket, reason: CloseReason): void {
-    this.probe.refused[reason]++
-    socket.destroy()
-  }
-
-  #onAcceptError(error: Error): void {
-    this.probe.acceptErrors++
-    this.logger.warn({ error: error.message }, 'a Kafka connection could not be accepted')
+  /** A connection speaks Kafka from when it may be read in plain; where it came to is known before. */
+  #take(socket: Socket, way: Way): void {
+    const advertised = advertisedOf(way, plainAddress(socket.localAddress ?? ''))
+    this.#entrance.take(socket, (plain, { remoteAddress, memory }) => {
+      this.#connections.add(new KafkaConnection(this, plain, remoteAddress, memory, advertised))
+    })
   }
 }
 

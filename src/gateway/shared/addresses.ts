@@ -3,6 +3,7 @@
  * hold. Main thread only; owned by the listener. An address without a connection takes no memory.
  */
 import type { ByteBudget } from '../../base/byte-budget.ts'
+import { limits } from '../../model/limits.ts'
 import { ByteShare } from './byte-share.ts'
 
 interface Client {
@@ -15,10 +16,14 @@ export class ClientAddresses {
   readonly #shareBytes: number
   readonly #clients = new Map<string, Client>()
 
-  /** @param shareBytes that one address may hold of the budget. */
-  constructor(budget: ByteBudget, shareBytes: number) {
+  /**
+   * One address may hold its share of the budget (`addressRequestShare`), and at least one request of the largest size with
+   * what was read behind it.
+   */
+  constructor(budget: ByteBudget, largestRequestBytes: number) {
     this.#budget = budget
-    this.#shareBytes = shareBytes
+    const least = largestRequestBytes + limits.frameSurplusBytes
+    this.#shareBytes = Math.max(least, budget.limitBytes / limits.addressRequestShare)
   }
 
   connectionsOf(address: string): number {

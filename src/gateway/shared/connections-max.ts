@@ -1,4 +1,4 @@
-/** How many ES01 connections this process may hold: half of its file descriptors, within bounds. */
+/** How many connections of ES01 and Kafka this process may hold: half of its file descriptors, within bounds. */
 import { readFileSync } from 'node:fs'
 import { DESCRIPTORS_DEFAULT, parseDescriptorLimit } from '../../base/descriptor-limit.ts'
 import { limits } from '../../model/limits.ts'

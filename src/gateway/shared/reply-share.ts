@@ -5,6 +5,7 @@
  */
 import { assert } from '../../base/assert.ts'
 import type { ByteBudget } from '../../base/byte-budget.ts'
+import { limits } from '../../model/limits.ts'
 
 /** shareFull: answers of this connection must leave first. noReplyBytes: answers of anyone. */
 export type Reservation = 'held' | 'shareFull' | 'noReplyBytes'
@@ -50,4 +51,9 @@ export class ReplyShare {
   whenReleased(callback: () => void): void {
     this.#budget.whenReleased(callback)
   }
+}
+
+/** @returns what one connection may hold of that memory: its part, and at least the largest answer. */
+export function replyShareBytesOf({ limitBytes }: ByteBudget, largestAnswerBytes: number): number {
+  return Math.max(largestAnswerBytes, Math.floor(limitBytes / limits.connectionReplyShare))
 }

@@ -1,5 +1,5 @@
 /**
- * The TLS handshakes of the ES01 listener. Main thread only. It owns the accepted sockets until their handshake is done,
+ * The TLS handshakes of a listener of ES01 or Kafka. Main thread only. It owns the accepted sockets until their handshake is done,
  * with a deadline, and hands on what can be read in plain.
  * A client that does not speak TLS, goes away or sends nothing costs what its handshake costs, and takes nothing down.
  */
