@@ -140,7 +140,7 @@ describe('clients that ask for much and read nothing', () => {
   })
 
   test('are left alone while there is memory for all', async t => {
-    const fixture = await startGateway(t, { timeouts: { stalledMs: 20 }, settings: { binaryIdleTimeoutMs: 200 } })
+    const fixture = await startGateway(t, { timeouts: { stalledMs: 20 }, settings: { binaryIdleTimeoutMs: 1000 } })
     const sleepers = await sendSleepers(fixture, 3)
     const idle = await fixture.greet()
     await idle.closed()
@@ -195,8 +195,10 @@ describe('half-read frames', () => {
   async function sendStuck({ greet }: Fixture, count: number): Promise<RawClient[]> {
     const stuck: RawClient[] = []
     while (stuck.length < count) {
+      // Made before it is greeted: that takes a while, which is silence to the listener.
+      const frame = produce(stuck.length, 15 * MIB)
       const client = await greet()
-      client.send(produce(stuck.length, 15 * MIB).subarray(0, -1))
+      client.send(frame.subarray(0, -1))
       stuck.push(client)
     }
     return stuck
