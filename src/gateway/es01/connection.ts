@@ -22,7 +22,7 @@ import { answerError, type AnswerSink } from './answers.ts'
 import type { BufferPool } from '../shared/buffer-pool.ts'
 import type { ConnectionHost, HostedConnection } from './connection-host.ts'
 import { frameInFront } from './frame-front.ts'
-import { FrameProgress } from '../shared/frame-progress.ts'
+import { ClientDeadlines } from '../shared/client-deadlines.ts'
 import { greet } from './greeting.ts'
 import { Inflater, type RequestMemory } from './inflater.ts'
 import { Outbox } from '../shared/outbox.ts'
@@ -53,11 +53,7 @@ export class Es01Connection implements AnswerSink, ByteTaker, HostedConnection {
   #inFlight = 0
   /** A produce is held by the broker: what comes behind it must not overtake it. */
   #isHeld = false
-  /** Has the length of the frame in front arrived? */
-  #hasPrefix = false
-  /** Monotonic time at which the hello, the frame, or the silence began, or the linger ends. */
-  #sinceMs: number
-  readonly #progress = new FrameProgress()
+  readonly #deadlines: ClientDeadlines
   readonly #memory: RequestMemory
   /** null: payloads are not gzip. */
   #inflater: Inflater | null = null
@@ -71,7 +67,7 @@ export class Es01Connection implements AnswerSink, ByteTaker, HostedConnection {
     this.remoteAddress = remoteAddress
     this.replies = new ReplyShare(host.replyBudget, host.replyShareBytes)
     this.pool = host.pool
-    this.#sinceMs = host.clock.monotonicMs()
+    this.#deadlines = new ClientDeadlines(host.clock, host.timeouts)
     this.#receive = new ReceiveBuffer(host.receive, memory)
     this.#reading = new SocketReading(host.probe)
     this.#memory = memory
@@ -165,23 +161,17 @@ export class Es01Connection implements AnswerSink, ByteTaker, HostedConnection {
   }
 
   checkDeadlines(nowMs: number, isShort: { readonly replies: boolean; readonly requests: boolean }): void {
-    const { timeouts } = this.#host
-    const elapsedMs = nowMs - this.#sinceMs
-    const { writingSinceMs } = this.outbox
     const isHurried = isShort.replies || this.#inflater?.isInTheWay === true
-    const writeMs = isHurried ? Math.min(timeouts.writeMs, timeouts.stalledMs) : timeouts.writeMs
-    if (writingSinceMs >= 0 && nowMs - writingSinceMs > writeMs) return this.drop('slowReader')
-    if (this.#state === 'lingering' && elapsedMs > timeouts.lingerMs) return this.abandon()
+    if (this.#deadlines.isWriteLate(nowMs, this.outbox.writingSinceMs, isHurried)) return this.drop('slowReader')
+    if (this.#state === 'lingering' && this.#deadlines.isLingerOver(nowMs)) return this.abandon()
     if (this.#reading.isPaused || !this.#isTaking()) return
     if (this.#state === 'hello') {
-      if (elapsedMs > timeouts.helloMs) this.drop('helloTimeout')
-    } else if (this.#hasPrefix) {
-      if (elapsedMs > timeouts.bodyMs) this.drop('bodyTimeout')
-      else if (this.#receive.ownBytes === 0 || !isShort.requests) this.#progress.forget()
-      else if (!this.#progress.isEnough(nowMs, this.#receive.pendingBytes, timeouts.stalledMs)) this.drop('memory')
-    } else if (elapsedMs > timeouts.idleMs && this.#inFlight === 0 && this.outbox.unsentBytes === 0) {
-      this.drop('idleTimeout')
+      if (this.#deadlines.elapsedMs(nowMs) > this.#host.timeouts.helloMs) this.drop('helloTimeout')
+      return
     }
+    const isOwed = this.#inFlight > 0 || this.outbox.unsentBytes > 0
+    const late = this.#deadlines.lateFrame(nowMs, { receive: this.#receive, isShort: isShort.requests, isOwed })
+    if (late !== null) this.drop(late)
   }
 
   #isTaking(): boolean {
@@ -209,10 +199,7 @@ export class Es01Connection implements AnswerSink, ByteTaker, HostedConnection {
     for (;;) {
       const front = frameInFront(receive, this.#host.frameLengthMax)
       if (front === 'none') return
-      if (!this.#hasPrefix) {
-        this.#hasPrefix = true
-        this.#sinceMs = this.#host.clock.monotonicMs()
-      }
+      this.#deadlines.noteFrame()
       if (front === 'part') return
       if (front === 'frameLength' || front === 'unknownOpcode') return this.#refuse(front)
       if (!(this.#inflater === null ? this.#takePlain(front) : this.#inflate(this.#inflater, front))) return
@@ -223,8 +210,7 @@ export class Es01Connection implements AnswerSink, ByteTaker, HostedConnection {
   #consume(): void {
     this.#receive.start += this.#receive.expectedBytes
     this.#receive.shownBytes = this.#receive.expectedBytes
-    this.#hasPrefix = false
-    this.#progress.forget()
+    this.#deadlines.frameTaken()
   }
 
   /** @returns false if the whole frame in front has to wait, or is the last that is taken. */
@@ -320,7 +306,7 @@ export class Es01Connection implements AnswerSink, ByteTaker, HostedConnection {
     if (greeting.hasGzip) this.#inflater = this.#buildInflater()
     this.#host.markDirty(this)
     receive.start += greeting.bytes
-    this.#sinceMs = this.#host.clock.monotonicMs()
+    this.#deadlines.restart()
     this.#state = 'open'
     return true
   }
@@ -350,20 +336,19 @@ export class Es01Connection implements AnswerSink, ByteTaker, HostedConnection {
   }
 
   #unpause(): void {
-    if (this.#reading.unpause(this.#socket)) this.#sinceMs = this.#host.clock.monotonicMs()
+    if (this.#reading.unpause(this.#socket)) this.#deadlines.restart()
   }
 
   #afterWrite(): void {
     if (this.#state === 'closed') return
-    // Reading its answers is a sign of life too: the silence begins when the last of them was taken.
-    if (!this.#hasPrefix && this.#state === 'open') this.#sinceMs = this.#host.clock.monotonicMs()
+    if (this.#state === 'open') this.#deadlines.writeTaken()
     this.afterDelivery()
   }
 
   #endIfDone(): void {
     if (this.#state !== 'closing' || this.#inFlight > 0 || this.outbox.unsentBytes > 0) return
     this.#state = 'lingering'
-    this.#sinceMs = this.#host.clock.monotonicMs()
+    this.#deadlines.restart()
     this.#socket.end()
     this.#reading.resume(this.#socket)
   }

@@ -16,7 +16,7 @@ import type { Socket } from 'node:net'
 import { limits } from '../../model/limits.ts'
 import { FRAME_SIZE_BYTES } from '../../wire/kafka/headers.ts'
 import type { BufferPool } from '../shared/buffer-pool.ts'
-import { FrameProgress } from '../shared/frame-progress.ts'
+import { ClientDeadlines } from '../shared/client-deadlines.ts'
 import { Outbox } from '../shared/outbox.ts'
 import { ReceiveBuffer, type ReceiveBudget } from '../shared/receive-buffer.ts'
 import { ReplyShare } from '../shared/reply-share.ts'
@@ -52,16 +52,12 @@ export class KafkaConnection implements ExchangeOwner, ByteTaker, HostedConnecti
   readonly #openedMs: number
   /** In the order in which they were taken. */
   readonly #exchanges: Exchange[] = []
-  readonly #progress = new FrameProgress()
+  readonly #deadlines: ClientDeadlines
   #state: State = 'open'
   #stall: Stall = 'none'
   #inputEnded = false
   #holdCount = 0
   #muteTimer: NodeJS.Timeout | null = null
-  /** Has the size of the request in front arrived? */
-  #hasSize = false
-  /** Monotonic time at which the request, or the silence began, or the linger ends. */
-  #sinceMs: number
   /** Waits for memory: asked once, not once per attempt. */
   #isWaiting = false
 
@@ -80,7 +76,7 @@ export class KafkaConnection implements ExchangeOwner, ByteTaker, HostedConnecti
     this.replies = new ReplyShare(host.replyBudget, host.replyShareBytes)
     this.pool = host.pool
     this.#openedMs = host.clock.monotonicMs()
-    this.#sinceMs = this.#openedMs
+    this.#deadlines = new ClientDeadlines(host.clock, host.timeouts)
     this.#receive = new ReceiveBuffer(host.receive, memory)
     this.#reading = new SocketReading(host.probe)
     const { socket } = takeSocket(accepted, this)
@@ -218,22 +214,15 @@ export class KafkaConnection implements ExchangeOwner, ByteTaker, HostedConnecti
   }
 
   checkDeadlines(nowMs: number, isShort: { readonly replies: boolean; readonly requests: boolean }): void {
-    const { timeouts } = this.#host
-    const elapsedMs = nowMs - this.#sinceMs
-    const { writingSinceMs } = this.#outbox
-    const writeMs = isShort.replies ? Math.min(timeouts.writeMs, timeouts.stalledMs) : timeouts.writeMs
-    if (writingSinceMs >= 0 && nowMs - writingSinceMs > writeMs) return this.drop('slowReader')
-    if (this.#state === 'lingering' && elapsedMs > timeouts.lingerMs) return this.abandon()
+    if (this.#deadlines.isWriteLate(nowMs, this.#outbox.writingSinceMs, isShort.replies)) return this.drop('slowReader')
+    if (this.#state === 'lingering' && this.#deadlines.isLingerOver(nowMs)) return this.abandon()
     if (this.#state !== 'open') return
-    if (this.sasl.who === null && nowMs - this.#openedMs > timeouts.authenticationMs) return this.drop('authTimeout')
+    const { authenticationMs } = this.#host.timeouts
+    if (this.sasl.who === null && nowMs - this.#openedMs > authenticationMs) return this.drop('authTimeout')
     if (this.#reading.isPaused) return
-    if (this.#hasSize) {
-      if (elapsedMs > timeouts.bodyMs) this.drop('bodyTimeout')
-      else if (this.#receive.ownBytes === 0 || !isShort.requests) this.#progress.forget()
-      else if (!this.#progress.isEnough(nowMs, this.#receive.pendingBytes, timeouts.stalledMs)) this.drop('memory')
-    } else if (elapsedMs > timeouts.idleMs && this.#exchanges.length === 0 && this.#outbox.unsentBytes === 0) {
-      this.drop('idleTimeout')
-    }
+    const isOwed = this.#exchanges.length > 0 || this.#outbox.unsentBytes > 0
+    const late = this.#deadlines.lateFrame(nowMs, { receive: this.#receive, isShort: isShort.requests, isOwed })
+    if (late !== null) this.drop(late)
   }
 
   /** Runs after every arrival, and after every wake. */
@@ -258,10 +247,7 @@ export class KafkaConnection implements ExchangeOwner, ByteTaker, HostedConnecti
       if (front.kind === 'none') return
       if (front.kind === 'foreign') return this.#refuseForeign(front.protocol)
       if (front.kind === 'size') return this.refuse('frameSize', front.problem)
-      if (!this.#hasSize) {
-        this.#hasSize = true
-        this.#sinceMs = this.#host.clock.monotonicMs()
-      }
+      this.#deadlines.noteFrame()
       if (front.kind === 'part') return
       this.#stall = this.#ownStall()
       if (this.#stall !== 'none') return
@@ -286,9 +272,7 @@ export class KafkaConnection implements ExchangeOwner, ByteTaker, HostedConnecti
     if (this.#state !== 'open') return
     this.#receive.start += this.#receive.expectedBytes
     this.#receive.shownBytes = this.#receive.expectedBytes
-    this.#hasSize = false
-    this.#sinceMs = this.#host.clock.monotonicMs()
-    this.#progress.forget()
+    this.#deadlines.frameTaken()
   }
 
   #refuseForeign(protocol: Parameters<ConnectionHost['noteForeign']>[0]): void {
@@ -324,20 +308,19 @@ export class KafkaConnection implements ExchangeOwner, ByteTaker, HostedConnecti
   }
 
   #unpause(): void {
-    if (this.#reading.unpause(this.#socket)) this.#sinceMs = this.#host.clock.monotonicMs()
+    if (this.#reading.unpause(this.#socket)) this.#deadlines.restart()
   }
 
   #afterWrite(): void {
     if (this.#state === 'closed') return
-    // Reading its answers is a sign of life too: the silence begins when the last of them was taken.
-    if (!this.#hasSize && this.#state === 'open') this.#sinceMs = this.#host.clock.monotonicMs()
+    if (this.#state === 'open') this.#deadlines.writeTaken()
     this.afterDelivery()
   }
 
   #endIfDone(): void {
     if (this.#state !== 'closing' || this.#exchanges.length > 0 || this.#outbox.unsentBytes > 0) return
     this.#state = 'lingering'
-    this.#sinceMs = this.#host.clock.monotonicMs()
+    this.#deadlines.restart()
     this.#socket.end()
     this.#reading.resume(this.#socket)
   }

@@ -1,5 +1,6 @@
 /** What the Kafka listener takes from the configuration, and its clocks. The daemon's Settings fit as they are. */
 import { limits } from '../../model/limits.ts'
+import { clientTimeoutsOf, type ClientTimeouts } from '../shared/client-deadlines.ts'
 
 /** A share of src/config/settings.ts: the gateway may not depend on how settings come about. */
 export interface KafkaSettings {
@@ -29,21 +30,11 @@ export interface KafkaBind {
 }
 
 /** How long a connection may take for what. Ours alone: they stand still while the broker pauses the reading. */
-export interface KafkaTimeouts {
+export interface KafkaTimeouts extends ClientTimeouts {
   /** From accepting to the end of the TLS handshake. */
   readonly handshakeMs: number
   /** From accepting, or the end of that handshake, to the end of the authentication, where it is asked for. */
   readonly authenticationMs: number
-  /** From the size of a request to its last byte. */
-  readonly bodyMs: number
-  /** From one request to the next. */
-  readonly idleMs: number
-  /** For one write of at most 256 KiB. */
-  readonly writeMs: number
-  /** The same while reply memory is short; and how long a request may fall short of its rate while request memory is. */
-  readonly stalledMs: number
-  /** For the client to close too after the broker's last byte. */
-  readonly lingerMs: number
 }
 
 /** The timeouts of the listener; idle is a setting. */
@@ -51,11 +42,7 @@ export function timeoutsOf(settings: KafkaSettings, changes: Partial<KafkaTimeou
   return {
     handshakeMs: limits.tlsHandshakeMs,
     authenticationMs: limits.helloTimeoutMs,
-    bodyMs: limits.frameTimeoutMs,
-    idleMs: settings.binaryIdleTimeoutMs,
-    writeMs: limits.binaryWriteTimeoutMs,
-    stalledMs: limits.stalledReaderMs,
-    lingerMs: limits.binaryLingerMs,
+    ...clientTimeoutsOf(settings.binaryIdleTimeoutMs),
     ...changes
   }
 }
