@@ -3,6 +3,7 @@ import { offsetDelete } from '../../../wire/kafka/apis/offset-delete.ts'
 import { kafkaErrors } from '../../../wire/kafka/errors.ts'
 import { codeOf } from '../group-codes.ts'
 import { handlerOf, type KafkaHandler } from '../handler.ts'
+import { codesOfPlaces } from './codes-of-places.ts'
 
 export const offsetDeleteHandler: KafkaHandler = handlerOf(offsetDelete, async call => {
   const { body, who, services } = call
@@ -11,12 +12,7 @@ export const offsetDeleteHandler: KafkaHandler = handlerOf(offsetDelete, async c
   })
   try {
     const codes = (await services.broker.classicGroups.deleteOffsets(who, body.groupId, places)).map(codeOf)
-    let at = 0
-    const topics = body.topics.map(({ name, partitions }) => {
-      const told = partitions.map(({ partitionIndex }) => ({ partitionIndex, errorCode: codes[at++] as number }))
-      return { name, partitions: told }
-    })
-    call.answer({ errorCode: kafkaErrors.NONE.code, topics })
+    await call.answerInTurns({ errorCode: kafkaErrors.NONE.code, topics: codesOfPlaces(body.topics, codes) })
   } catch (error) {
     call.answer({ errorCode: codeOf(error), topics: [] })
   }
