@@ -4,3 +4,10 @@
 export const NODE_ID = 1
 /** The epoch of every leader: it never changes hands. */
 export const LEADER_EPOCH = 0
+/** Of every partition: that of this broker. */
+export const COPIES = 1
+
+/** Whether the copies of a partition are to be here, and nowhere else. */
+export function isHereAlone(brokerIds: readonly number[]): boolean {
+  return brokerIds.length === COPIES && brokerIds[0] === NODE_ID
+}

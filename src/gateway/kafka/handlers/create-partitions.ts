@@ -4,7 +4,7 @@ import { kafkaErrors } from '../../../wire/kafka/errors.ts'
 import type { ReadOf } from '../../../wire/kafka/schema.ts'
 import { handlerOf, type KafkaCall, type KafkaHandler } from '../handler.ts'
 import { refusalOfMany } from '../named-topics.ts'
-import { NODE_ID } from '../node.ts'
+import { isHereAlone, NODE_ID } from '../node.ts'
 import { toldOfConfig, type Told } from '../refusals.ts'
 import { repeatedNames, repeatedTopic } from '../repeated-names.ts'
 
@@ -41,7 +41,7 @@ async function addTo({ who, body, services: { broker } }: Call, wanted: Wanted):
 /** What is wrong with where the copies of so many new partitions are to be. */
 function placementFault({ assignments }: Wanted, count: number): Told | null {
   if (assignments === null) return null
-  const isHere = assignments.every(({ brokerIds }) => brokerIds.length === 1 && brokerIds[0] === NODE_ID)
+  const isHere = assignments.every(({ brokerIds }) => isHereAlone(brokerIds))
   if (assignments.length === count && isHere) return null
   const errorMessage = `assignments must be one for each of ${count} new partition(s), with broker ${NODE_ID} alone`
   return { errorCode: kafkaErrors.INVALID_REPLICA_ASSIGNMENT.code, errorMessage }

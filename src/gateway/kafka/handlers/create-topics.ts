@@ -3,9 +3,10 @@ import type { TopicConfigPatch } from '../../../model/topic.ts'
 import { createTopics } from '../../../wire/kafka/apis/create-topics.ts'
 import { kafkaErrors } from '../../../wire/kafka/errors.ts'
 import type { ReadOf, WriteOf } from '../../../wire/kafka/schema.ts'
+import { DEFAULT_PARTITIONS } from '../broker-configs.ts'
 import { handlerOf, type KafkaCall, type KafkaHandler } from '../handler.ts'
 import { refusalOfMany } from '../named-topics.ts'
-import { NODE_ID } from '../node.ts'
+import { COPIES, isHereAlone, NODE_ID } from '../node.ts'
 import { toldOfConfig, type Told } from '../refusals.ts'
 import { repeatedNames, repeatedTopic } from '../repeated-names.ts'
 import { KAFKA_PARTITIONER, patchOf, showConfig } from '../topic-configs.ts'
@@ -14,11 +15,8 @@ type Call = KafkaCall<typeof createTopics.request.fields, typeof createTopics.re
 type Wanted = ReadOf<typeof createTopics.request.fields>['topics'][number]
 type ToldTopic = WriteOf<typeof createTopics.response.fields>['topics'][number]
 
-/** Partitions of a topic whose creator leaves it to the broker. */
-const DEFAULT_PARTITIONS = 1
 /** What leaves something to the broker. */
 const UP_TO_BROKER = -1
-const COPIES = 1
 
 export const createTopicsHandler: KafkaHandler = handlerOf(createTopics, async call => {
   const refusal = refusalOfMany('topics', call.body.topics.length)
@@ -80,7 +78,7 @@ function placementFault({ numPartitions, replicationFactor, assignments }: Wante
   }
   const indexes = assignments.map(({ partitionIndex }) => partitionIndex).sort((one, other) => one - other)
   const isInOrder = indexes.every((index, i) => index === i)
-  const isHere = assignments.every(({ brokerIds }) => brokerIds.length === COPIES && brokerIds[0] === NODE_ID)
+  const isHere = assignments.every(({ brokerIds }) => isHereAlone(brokerIds))
   if (isInOrder && isHere) return null
   const errorMessage = `assignments must name partitions from 0 on, and broker ${NODE_ID} alone for each`
   return { errorCode: kafkaErrors.INVALID_REPLICA_ASSIGNMENT.code, errorMessage }

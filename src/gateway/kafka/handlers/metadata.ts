@@ -13,6 +13,7 @@ import { BrokerError } from '../../../model/errors.ts'
 import { metadata } from '../../../wire/kafka/apis/metadata.ts'
 import { kafkaErrors } from '../../../wire/kafka/errors.ts'
 import { ZERO_UUID, type WriteOf } from '../../../wire/kafka/schema.ts'
+import { DEFAULT_PARTITIONS } from '../broker-configs.ts'
 import { handlerOf, type KafkaCall, type KafkaHandler } from '../handler.ts'
 import { LEADER_EPOCH, NODE_ID } from '../node.ts'
 import { toldOf } from '../refusals.ts'
@@ -23,9 +24,6 @@ type Request = typeof metadata.request.fields
 type Response = typeof metadata.response.fields
 type Call = KafkaCall<Request, Response>
 type ToldTopic = WriteOf<Response>['topics'][number]
-
-/** Partitions of a topic that is made because somebody asked for it. */
-const AUTO_PARTITIONS = 1
 
 export const metadataHandler: KafkaHandler = handlerOf(metadata, async call => {
   const { client, services } = call
@@ -77,7 +75,7 @@ async function topicNamed(call: Call, name: string): Promise<ToldTopic> {
 async function createAndDescribe(call: Call, name: string): Promise<ToldTopic> {
   try {
     const config = { partitioner: KAFKA_PARTITIONER }
-    await call.services.broker.createTopic(call.who, { name, partitions: AUTO_PARTITIONS, config })
+    await call.services.broker.createTopic(call.who, { name, partitions: DEFAULT_PARTITIONS, config })
   } catch (error) {
     // Somebody else makes it, or has made it.
     if (!(error instanceof BrokerError && error.code === 'TOPIC_EXISTS')) {
