@@ -5,26 +5,29 @@
 import type { Histogram } from '../../base/histogram.ts'
 import type { ErrorCode } from '../../model/errors.ts'
 import { latencyHistogram } from '../shared/latency-meter.ts'
+import { noneOf } from '../shared/none-of.ts'
 
 /** Why a connection was closed, or not taken, by the broker. */
-export type CloseReason =
-  | 'connectionsPerIp'
-  | 'connectionsTotal'
-  | 'handshakeTimeout'
-  | 'handshakeFailed'
-  | 'helloTimeout'
-  | 'badMagic'
-  | 'tokenTooLong'
-  | 'authFailed'
-  | 'authRequired'
-  | 'keyRevoked'
-  | 'frameLength'
-  | 'unknownOpcode'
-  | 'bodyTimeout'
-  | 'idleTimeout'
-  | 'slowReader'
-  | 'memory'
-  | 'bug'
+const closeReasons = [
+  'connectionsPerIp',
+  'connectionsTotal',
+  'handshakeTimeout',
+  'handshakeFailed',
+  'helloTimeout',
+  'badMagic',
+  'tokenTooLong',
+  'authFailed',
+  'authRequired',
+  'keyRevoked',
+  'frameLength',
+  'unknownOpcode',
+  'bodyTimeout',
+  'idleTimeout',
+  'slowReader',
+  'memory',
+  'bug'
+] as const
+export type CloseReason = (typeof closeReasons)[number]
 
 /** Bytes of payloads on connections that agreed on gzip: what was inflated, and to what; what was compressed, and to what. */
 export interface GzipCounts {
@@ -62,25 +65,7 @@ export function createProbe(): Es01Probe {
     receivedBytes: 0,
     gzip: { inCompressedBytes: 0, inPlainBytes: 0, outPlainBytes: 0, outCompressedBytes: 0 },
     pauses: 0,
-    refused: {
-      connectionsPerIp: 0,
-      connectionsTotal: 0,
-      handshakeTimeout: 0,
-      handshakeFailed: 0,
-      helloTimeout: 0,
-      badMagic: 0,
-      tokenTooLong: 0,
-      authFailed: 0,
-      authRequired: 0,
-      keyRevoked: 0,
-      frameLength: 0,
-      unknownOpcode: 0,
-      bodyTimeout: 0,
-      idleTimeout: 0,
-      slowReader: 0,
-      memory: 0,
-      bug: 0
-    },
+    refused: noneOf(closeReasons),
     produceSeconds: latencyHistogram(),
     consumeSeconds: latencyHistogram()
   }

@@ -2,6 +2,7 @@
 import type { Histogram } from '../../base/histogram.ts'
 import { latencyHistogram } from '../shared/latency-meter.ts'
 import type { AheadCounts } from './handlers/ahead-read.ts'
+import { noneOf } from '../shared/none-of.ts'
 import type { SessionCounts } from './fetch-sessions.ts'
 
 /** Why a connection was closed, or not taken, by the broker. */
@@ -66,7 +67,7 @@ export function createProbe(): KafkaProbe {
     pauses: 0,
     fetchSessions: { sessions: 0, partitions: 0, evicted: 0 },
     readAhead: { used: 0, dropped: 0 },
-    refused: Object.fromEntries(closeReasons.map(reason => [reason, 0])) as Record<CloseReason, number>
+    refused: noneOf(closeReasons)
   }
 }
 
