@@ -371,7 +371,7 @@ export class Es01Connection implements AnswerSink, ByteTaker, HostedConnection {
     try {
       action()
     } catch (error) {
-      this.#host.logger.error({ remoteAddress: this.remoteAddress, error }, 'an ES01 connection met a bug')
+      this.#host.logger.error({ remoteAddress: this.remoteAddress, err: error }, 'an ES01 connection met a bug')
       this.drop('bug')
     }
   }
