@@ -1,52 +1,26 @@
 /** Fetch sessions of Kafka's protocol (KIP-227): what is asked once and told when it is news, and how sessions end. */
 import assert from 'node:assert/strict'
-import { test, type TestContext } from 'node:test'
+import { test } from 'node:test'
 import { apis } from '../../src/wire/kafka/apis/index.ts'
 import { kafkaErrors } from '../../src/wire/kafka/errors.ts'
 import { makeTestKey, startGuarded } from '../support/access.ts'
-import { startBroker, waitFor, type TestBroker } from '../support/broker.ts'
-import { clientBatch, splitBatches } from '../support/client-batches.ts'
-import { HttpApi } from '../support/http-api.ts'
+import { waitFor } from '../support/broker.ts'
 import { fetchBody, produceBatch } from '../support/kafka-calls.ts'
-import { connectKafka, decodeResponse, type KafkaClient } from '../support/kafka-client.ts'
+import { connectKafka, decodeResponse } from '../support/kafka-client.ts'
 import { loginPlain } from '../support/kafka-login.ts'
 import { ClientSession, partitionsOf } from '../support/kafka-session.ts'
-import { chosenSeed, diceOf, replayLine } from '../support/log-random.ts'
+import { batchOf, sessionStage, write, type SessionStage } from '../support/kafka-session-stage.ts'
 import { untilWatching } from '../support/metrics-held.ts'
 
 const { FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR } = kafkaErrors
 const { UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, OFFSET_OUT_OF_RANGE } = kafkaErrors
 
-interface Stage {
-  readonly t: TestContext
-  readonly broker: TestBroker
-  readonly api: HttpApi
-  readonly client: KafkaClient
-  readonly writer: KafkaClient
-  readonly topicId: string
-}
-
-async function stage(t: TestContext, partitions = 3): Promise<Stage> {
-  const broker = await startBroker(t)
-  const api = new HttpApi(broker.url)
-  await api.createTopic('t', partitions)
-  const writer = await connectKafka(t, broker.kafka)
-  return { t, broker, api, client: await connectKafka(t, broker.kafka), writer, topicId: await idOf(writer) }
-}
-
-async function idOf(client: KafkaClient): Promise<string> {
-  return (await client.call(apis.metadata, 12, { topics: [{ name: 't' }] })).topics[0]?.topicId ?? ''
-}
-
-const batchOf = (value: string): Buffer => clientBatch({ records: [{ key: 'k', value }] })
-const write = (client: KafkaClient, partition: number, value = 'v') =>
-  produceBatch(client, 't', partition, batchOf(value))
-const sessionsOf = ({ broker }: Stage) => broker.server.kafka?.probe.fetchSessions
+const sessionsOf = ({ broker }: SessionStage) => broker.server.kafka?.probe.fetchSessions
 const indexesOf = (told: readonly { readonly partitionIndex: number }[]): number[] =>
   told.map(({ partitionIndex }) => partitionIndex)
 
 test('a session is told of all partitions once, then of those with news, in every layout of a fetch', async t => {
-  const s = await stage(t)
+  const s = await sessionStage(t)
   for (const [i, version] of [7, 11, 12, 13, 17].entries()) {
     await t.test(`version ${version}`, async t => {
       const client = await connectKafka(t, s.broker.kafka)
@@ -72,7 +46,7 @@ test('a session is told of all partitions once, then of those with news, in ever
 })
 
 test('clients that want no session get none, however often they fetch', async t => {
-  const s = await stage(t)
+  const s = await sessionStage(t)
   // Session 0 and epoch −1 is what librdkafka and Sarama say; brokers that opened one each time drowned (sarama#1644).
   for (let i = 0; i < 50; i++) {
     const answer = await s.client.call(apis.fetch, 11, fetchBody('t', { 0: 0, 1: 0, 2: 0 }))
@@ -85,7 +59,7 @@ test('clients that want no session get none, however often they fetch', async t 
 })
 
 test('a wrong epoch, an unknown session and topics named the other way are refused, each by its code', async t => {
-  const s = await stage(t)
+  const s = await sessionStage(t)
   const session = new ClientSession(s.client, 't', 12, s.topicId)
   await session.fetch({ offsets: { 0: 0 } })
   for (const epoch of [2, 7, -2])
@@ -101,7 +75,7 @@ test('a wrong epoch, an unknown session and topics named the other way are refus
 })
 
 test('a session ends by epoch −1, by opening another, and when its last partition is forgotten', async t => {
-  const s = await stage(t)
+  const s = await sessionStage(t)
   const session = new ClientSession(s.client, 't')
   const open = async (): Promise<void> => {
     session.epoch = 0
@@ -124,7 +98,7 @@ test('a session ends by epoch −1, by opening another, and when its last partit
 })
 
 test('forgotten partitions are told no more, and one that is forgotten and asked for at once is new', async t => {
-  const s = await stage(t)
+  const s = await sessionStage(t)
   const session = new ClientSession(s.client, 't')
   await session.fetch({ offsets: { 0: 0, 1: 0, 2: 0 } })
   await write(s.writer, 0)
@@ -136,7 +110,7 @@ test('forgotten partitions are told no more, and one that is forgotten and asked
 })
 
 test('a fetch in a session waits for min_bytes over all its partitions, and no longer than it says', async t => {
-  const s = await stage(t)
+  const s = await sessionStage(t)
   const session = new ClientSession(s.client, 't')
   await session.fetch({ offsets: { 0: 0, 1: 0, 2: 0 } })
   const batch = batchOf('x'.repeat(100))
@@ -165,7 +139,7 @@ test('a fetch in a session waits for min_bytes over all its partitions, and no l
 })
 
 test('where a partition begins is news, without a record', async t => {
-  const s = await stage(t, 40)
+  const s = await sessionStage(t, 40)
   for (const partition of [0, 39]) await write(s.writer, partition)
   const session = new ClientSession(s.client, 't')
   const all = Object.fromEntries(Array.from({ length: 40 }, (_, i) => [i, 0]))
@@ -180,7 +154,7 @@ test('where a partition begins is news, without a record', async t => {
 })
 
 test('an error of a partition is told with each fetch, at once, until it is gone', async t => {
-  const s = await stage(t)
+  const s = await sessionStage(t)
   const session = new ClientSession(s.client, 't')
   const first = await session.fetch({ offsets: { 0: 9, 1: 0, 7: 0 }, maxWaitMs: 60_000 })
   const codes = [OFFSET_OUT_OF_RANGE.code, 0, UNKNOWN_TOPIC_OR_PARTITION.code]
@@ -201,7 +175,7 @@ test('an error of a partition is told with each fetch, at once, until it is gone
 })
 
 test('by its name a session follows a topic that is made anew, by its id it does not', async t => {
-  const s = await stage(t, 1)
+  const s = await sessionStage(t, 1)
   const byName = new ClientSession(s.client, 't', 12)
   const byId = new ClientSession(await connectKafka(t, s.broker.kafka), 't', 13, s.topicId)
   for (const session of [byName, byId]) await session.fetch({ offsets: { 0: 0 } })
@@ -220,7 +194,7 @@ test('by its name a session follows a topic that is made anew, by its id it does
 })
 
 test('requests of a session may follow each other without waiting for answers', async t => {
-  const s = await stage(t, 1)
+  const s = await sessionStage(t, 1)
   const session = new ClientSession(s.client, 't')
   await session.fetch({ offsets: { 0: 0 } })
   session.send({ maxWaitMs: 60_000 })
@@ -239,7 +213,7 @@ test('requests of a session may follow each other without waiting for answers', 
 })
 
 test('a session goes on over another connection, and costs nothing while nobody is connected', async t => {
-  const s = await stage(t)
+  const s = await sessionStage(t)
   const session = new ClientSession(s.client, 't')
   await session.fetch({ offsets: { 0: 0, 1: 0, 2: 0 } })
   await untilWatching(s, 3)
@@ -276,122 +250,3 @@ test('the session of a key is unknown to another, which can neither use nor end 
   assert.equal((await stolen.call({ epoch: -1 })).errorCode, 0)
   assert.deepEqual(await session.fetch(), [])
 })
-
-test('no partition of a session waits for ever behind the others', async t => {
-  const s = await stage(t, 5)
-  for (let partition = 0; partition < 5; partition++)
-    for (let i = 0; i < 4; i++) await write(s.writer, partition, 'x'.repeat(1000))
-  const session = new ClientSession(s.client, 't')
-  const sizes = { maxBytes: 1, partitionMaxBytes: 1 }
-  const places: Record<number, number> = { 0: 0, 1: 0, 2: 0, 3: 0, 4: 0 }
-  let offsets: Record<number, number> = { ...places }
-  for (let i = 0; i < 20; i++) {
-    const told = (await session.fetch({ offsets, ...sizes })).filter(({ records }) => records?.length)
-    assert.equal(told.length, 1)
-    const { partitionIndex = -1, records } = told[0] ?? {}
-    places[partitionIndex] = (places[partitionIndex] ?? 0) + splitBatches(records ?? Buffer.alloc(0)).length
-    offsets = { [partitionIndex]: places[partitionIndex] }
-    const values = Object.values(places)
-    assert.ok(Math.max(...values) - Math.min(...values) <= 1, JSON.stringify(places))
-  }
-})
-
-test('whatever is written, forgotten and asked for, a session brings every record once and in order', async t => {
-  const seed = chosenSeed()
-  t.diagnostic(replayLine(seed, 'test/integration/kafka-fetch-sessions.test.ts'))
-  const dice = diceOf(seed)
-  const s = await stage(t, 6)
-  const session = new ClientSession(s.client, 't', dice.pick([9, 12, 13, 16]), s.topicId)
-  const ends = Array(6).fill(0) as number[]
-  /** Of the partitions that the session has; where the client reads on. */
-  const places = new Map<number, number>([[0, 0]])
-  const kept = Array(6).fill(0) as number[]
-  let changed = new Map(places)
-  let forgotten: number[] = []
-  for (let round = 0; round < 150; round++) {
-    for (let i = dice.below(3); i > 0; i--) {
-      const partition = dice.below(6)
-      await write(s.writer, partition, 'x'.repeat(dice.below(3000)))
-      ends[partition] = (ends[partition] ?? 0) + 1
-    }
-    const told = await session.fetch({
-      offsets: Object.fromEntries(changed),
-      forgotten,
-      maxWaitMs: dice.pick([0, 0, 5]),
-      minBytes: dice.pick([1, 1, 5000]),
-      maxBytes: dice.pick([1, 4000, 1_000_000]),
-      partitionMaxBytes: dice.pick([1, 2000, 100_000])
-    })
-    changed = new Map()
-    forgotten = []
-    for (const { partitionIndex, errorCode, records, highWatermark } of told) {
-      const place = places.get(partitionIndex)
-      assert.deepEqual([errorCode, highWatermark], [0, ends[partitionIndex]])
-      assert.ok(place !== undefined, `${partitionIndex} was forgotten`)
-      const batches = splitBatches(records ?? Buffer.alloc(0))
-      for (const [i, batch] of batches.entries()) assert.equal(Number(batch.readBigInt64BE(0)), place + i)
-      places.set(partitionIndex, place + batches.length)
-      kept[partitionIndex] = place + batches.length
-      if (batches.length > 0 && dice.chance(0.9)) changed.set(partitionIndex, place + batches.length)
-      else if (batches.length > 0) places.set(partitionIndex, place)
-    }
-    const partition = dice.below(6)
-    if (dice.chance(0.3) && !places.has(partition)) {
-      places.set(partition, kept[partition] ?? 0)
-      changed.set(partition, kept[partition] ?? 0)
-    } else if (dice.chance(0.1) && places.size > 1 && places.has(partition)) {
-      kept[partition] = places.get(partition) ?? 0
-      places.delete(partition)
-      changed.delete(partition)
-      forgotten.push(partition)
-    }
-  }
-  for (const [partition, place] of places) changed.set(partition, place)
-  for (let i = 0; i < 100 && [...places].some(([partition, place]) => place < (ends[partition] ?? 0)); i++) {
-    for (const { partitionIndex, records } of await session.fetch({
-      offsets: Object.fromEntries(changed),
-      forgotten
-    })) {
-      const place = (places.get(partitionIndex) ?? 0) + splitBatches(records ?? Buffer.alloc(0)).length
-      places.set(partitionIndex, place)
-      changed.set(partitionIndex, place)
-    }
-    forgotten = []
-  }
-  for (const [partition, place] of places) assert.equal(place, ends[partition])
-})
-
-test('partitions that have more than a fetch may bring come forward alike', async t => {
-  const [count, batches] = [6, 24]
-  const s = await stage(t, count)
-  const size = batchOf('v'.repeat(1000)).length
-  for (let partition = 0; partition < count; partition++)
-    for (let i = 0; i < batches; i++) await write(s.writer, partition, 'v'.repeat(1000))
-  // Twelve batches and a half in all: each time a rest is left that is a batch of one more.
-  const maxBytes = Math.floor(12.5 * size)
-  for (const batchesOfPartition of [4.5, 20])
-    await readEvenly(s, { count, batches }, { maxBytes, partitionMaxBytes: Math.floor(batchesOfPartition * size) })
-})
-
-/** Reads all partitions to their ends in a session of its own, and sees that none falls behind the others. */
-async function readEvenly(
-  s: Stage,
-  { count, batches }: { readonly count: number; readonly batches: number },
-  sizes: { readonly maxBytes: number; readonly partitionMaxBytes: number }
-): Promise<void> {
-  const session = new ClientSession(await connectKafka(s.t, s.broker.kafka), 't')
-  const offsets: Record<number, number> = Object.fromEntries(Array.from({ length: count }, (_, i) => [i, 0]))
-  let news = offsets
-  for (let fetches = 1; Object.values(offsets).some(offset => offset < batches); fetches++) {
-    assert.ok(fetches <= count * batches, 'each fetch brings something')
-    const told = await session.fetch({ ...sizes, offsets: news })
-    news = {}
-    for (const { partitionIndex, records } of told) {
-      const found = records === null ? 0 : splitBatches(records).length
-      if (found > 0) news[partitionIndex] = offsets[partitionIndex] = (offsets[partitionIndex] ?? 0) + found
-    }
-    const places = Object.values(offsets)
-    // What one fetch brings: who got least is first next time.
-    assert.ok(Math.max(...places) - Math.min(...places) <= 13, `after ${fetches} fetches: ${places.join(', ')}`)
-  }
-}
