@@ -172,11 +172,11 @@ export const limits = {
   lagReadsAtOnce: 16,
   /** Requests in progress on one ES01 connection (seed). */
   connectionRequestsMax: 32,
-  /** Answers that the client of an ES01 connection has not taken, before no more of its requests are: a few writes' worth. */
+  /** Answers that the client of an ES01 or Kafka connection has not taken, before no more of its requests are: a few writes' worth. */
   unsentBytesMax: 1024 * 1024,
-  /** One ES01 connection may hold this part of the reply memory, or one largest answer: no single one can hold it all. */
+  /** One ES01 or Kafka connection may hold this part of the reply memory, or one largest answer: no single one can hold it all. */
   connectionReplyShare: 16,
-  /** Least and most ES01 connections of a process; between them it is half of its file descriptors. */
+  /** Least and most ES01 and Kafka connections of a process; between them it is half of its file descriptors. */
   binaryConnectionsMin: 16,
   binaryConnectionsMax: 4096,
   /** Token of an ES01 hello (spec 12). */
@@ -185,21 +185,21 @@ export const limits = {
   errorDetailCharactersMax: 1000,
   /** Text of an ES01 error frame: a name of 200 bytes four times over. What is longer is cut. */
   errorTextBytesMax: 1024,
-  /** From accepting an ES01 connection to the end of its hello. */
+  /** From accepting an ES01 connection to the end of its hello, or a Kafka one to that of its authentication. */
   helloTimeoutMs: 10_000,
-  /** From the length of an ES01 frame to its last byte: the largest one at half a MiB a second. */
+  /** From the length of a frame of ES01 or Kafka to its last byte: the largest one at half a MiB a second. */
   frameTimeoutMs: 30_000,
-  /** While request memory is short, an ES01 frame that came in part must bring this much a second, over stalledReaderMs. */
+  /** While request memory is short, such a frame that came in part must bring this much a second, over stalledReaderMs. */
   shortFrameBytesPerSecond: 16 * 1024,
-  /** The ES01 connections of one client address may hold this part of the request memory, or one largest frame. */
+  /** The ES01 connections of one client address, and its Kafka ones, may hold this part of the request memory, or one largest frame. */
   addressRequestShare: 2,
-  /** For an ES01 client to take one write, of about 256 KiB. */
+  /** For a client of ES01 or Kafka to take one write, of about 256 KiB. */
   binaryWriteTimeoutMs: 30_000,
-  /** For an ES01 client to close too after our end, so that bytes on their way do not reset the answers. */
+  /** For a client of ES01 or Kafka to close too after our end, so that bytes on their way do not reset the answers. */
   binaryLingerMs: 1_000,
   /** Buffers that the ES01 listener keeps for the next connection that borrows one: some hundred reads at once. */
   idleBufferBytesMax: 8 * 1024 * 1024,
-  /** An ES01 frame may always have this many bytes, and this much more than the largest record (spec 12). */
+  /** A frame of ES01 or Kafka may always have this many bytes, and this much more than the largest record (spec 12). */
   frameBytesMin: 16 * 1024 * 1024,
   frameSurplusBytes: 1024 * 1024,
   /**
@@ -216,7 +216,7 @@ export const limits = {
   /** First bytes of a gzip payload that are inflated to see its topic, and twice as many each time until here, before the rest is. */
   gzipPrefixBytes: 512,
   gzipPrefixBytesMax: 2 * 1024,
-  /** Silence of an ES01 connection after which the system asks whether its peer still is: half-open ones end by that. */
+  /** Silence of an ES01 or Kafka connection after which the system asks whether its peer still is: half-open ones end by that. */
   binaryKeepAliveMs: 60_000,
   /** A frame larger than this share of a ring travels in memory of its own, so an empty ring has room for any other. */
   ringFrameShare: 4,
