@@ -6,7 +6,7 @@ import { dirname } from 'node:path'
 import { DiskError, type Disk } from '../../disk/disk.ts'
 import type { FileRemoval, Manifest, ManifestPartition, ManifestSegment } from '../manifest.ts'
 import { objectKey, packPath, segmentDirectory, segmentFileKinds, segmentPath } from '../segment-files.ts'
-import { removeEmpty, removeUnfinished } from '../unfinished-compaction.ts'
+import { removeEmpty, removeOutputs } from '../unfinished-compaction.ts'
 
 /** What becomes removable by a change: paths relative to the data directory, and keys of objects in cold storage. */
 export interface Unused {
@@ -137,13 +137,13 @@ export function removeDue(
 }
 
 /**
- * Gone already is as good. A directory that holds other things is kept; but what a compaction of it left unfinished goes:
- * of a partition's directories only those of deleted topics are removed, and nobody else would look there again.
+ * Gone already is as good. A directory that holds other things is kept; but what compactions left in it that never counted
+ * goes: of a partition's directories only those of deleted topics are removed, and nobody else would look there again.
  */
 function removeOne(disk: Disk, path: string, isFileName: boolean): void {
   if (!isFileName) {
     if (removeEmpty(disk, path)) return
-    removeUnfinished(disk, path)
+    removeOutputs(disk, path)
     removeEmpty(disk, path)
     return
   }

@@ -3,10 +3,10 @@
  * of the manifest. Settler thread.
  */
 import { dirname } from 'node:path'
-import type { Disk } from '../../disk/disk.ts'
+import { DiskError, type Disk } from '../../disk/disk.ts'
 import { commitManifest } from '../manifest-file.ts'
 import type { Manifest, ManifestPartition, ManifestSegment } from '../manifest.ts'
-import { removeEmpty, removeOutput } from '../unfinished-compaction.ts'
+import { removeEmpty, removeOutput, removeUncommitted } from '../unfinished-compaction.ts'
 import { removalsAfter, unusedFiles } from './removals.ts'
 
 export interface Replacement {
@@ -50,12 +50,17 @@ export function replaceSegments(
     generation: old.generation + 1,
     segments: [...old.segments.slice(0, from), ...middle, ...old.segments.slice(from + inputs.length)]
   }
-  if (directory !== null) moveIn(place, directory)
   const partitions = new Map(manifest.partitions).set(handle, partition)
   const unused = unusedFiles(manifest, partitions)
   const removals = removalsAfter(manifest, unused, nowMs + graceMs)
   const after = { ...manifest, commit: manifest.commit + 1, partitions, removals }
-  commitManifest(place.disk, place.journalDirectory, after)
+  if (directory !== null) moveIn(place, manifest, old, directory)
+  try {
+    commitManifest(place.disk, place.journalDirectory, after)
+  } catch (error) {
+    if (directory !== null) takeBack(place, directory, error)
+    throw error
+  }
   return { manifest: after, unused: unused.paths }
 }
 
@@ -75,14 +80,34 @@ function takeAway({ disk, dataDirectory }: ReplacePlace, from: string, isDeleted
   if (isDeleted && removeEmpty(disk, partition)) removeEmpty(disk, dirname(partition))
 }
 
-/** The files get the name under which the manifest will know them, durably. */
-function moveIn(place: ReplacePlace, { from, to }: { readonly from: string; readonly to: string }): void {
-  const { disk, dataDirectory } = place
-  const target = `${dataDirectory}/${to}`
-  // A pass that was renamed and not committed: generations only grow, so no manifest ever named it.
-  if (disk.exists(target)) removeOutput(disk, target)
-  disk.rename('segment.rename', `${dataDirectory}/${from}`, target)
-  disk.syncDirectory('segment.directory-sync', target.slice(0, target.lastIndexOf('/')))
+type OutputDirectory = NonNullable<Replacement['directory']>
+
+/** The files get the name under which the manifest will know them, durably; those of passes that were not committed go. */
+function moveIn(
+  { disk, dataDirectory }: ReplacePlace,
+  { removals }: Manifest,
+  { directory, generation, segments }: ManifestPartition,
+  { from, to }: OutputDirectory
+): void {
+  const absolute = `${dataDirectory}/${directory}`
+  const isNamed = (name: string): boolean =>
+    segments.some(({ compaction }) => name === `c${compaction}`) ||
+    removals.some(({ path }) => path === `${directory}/${name}` || path.startsWith(`${directory}/${name}/`))
+  // Generations only grow, and a settling that comes between makes the next pass take another number.
+  removeUncommitted(disk, absolute, generation + 1, isNamed)
+  disk.rename('segment.rename', `${dataDirectory}/${from}`, `${dataDirectory}/${to}`)
+  disk.syncDirectory('segment.directory-sync', absolute)
+}
+
+/** A disk that is too full for the manifest needs the room; unless the commit is in doubt, and may name the files. */
+function takeBack({ disk, dataDirectory }: ReplacePlace, { to }: OutputDirectory, error: unknown): void {
+  if (!(error instanceof DiskError) || error.point === 'manifest.directory-sync') return
+  try {
+    removeOutput(disk, `${dataDirectory}/${to}`)
+  } catch (refusal) {
+    // The next pass takes it away: what the caller hears is why this one failed.
+    if (!(refusal instanceof DiskError)) throw refusal
+  }
 }
 
 function isSameOrNone(segment: ManifestSegment | undefined, other: ManifestSegment): boolean {

@@ -1,6 +1,8 @@
 /** A compaction of files: what the settler makes of it, and what is left when it is stopped anywhere. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { DiskError } from '../../../../src/disk/disk.ts'
+import { FaultPlan } from '../../../../src/disk/fault-plan.ts'
 import { SimulatedDisk } from '../../../../src/disk/simulated-disk.ts'
 import { compactPartition, type PartitionResult } from '../../../../src/log/compaction/partition-job.ts'
 import { loadManifest } from '../../../../src/log/manifest-file.ts'
@@ -55,8 +57,14 @@ function compact(disk: SimulatedDisk): PartitionResult {
   }
 }
 
-function commit(disk: SimulatedDisk, result: PartitionResult): ReturnType<typeof replaceSegments> {
-  return replaceSegments(place(disk), manifestOf(disk), { handle: 1, ...result }, { nowMs, graceMs: 0 })
+function commit(disk: SimulatedDisk, result: PartitionResult, graceMs = 0): ReturnType<typeof replaceSegments> {
+  return replaceSegments(place(disk), manifestOf(disk), { handle: 1, ...result }, { nowMs, graceMs })
+}
+
+/** Directories that compactions made, finished or not. */
+function compactionsOf(disk: SimulatedDisk): string[] {
+  const names = disk.list('/data/topics/t~1/1').filter(name => name.startsWith('c'))
+  return names.map(name => `topics/t~1/1/${name}`).sort()
 }
 
 function recordsOf(log: ShardLog): [number, string][] {
@@ -125,25 +133,71 @@ describe('a compaction of files', () => {
     assert.deepEqual([found.startOffset, found.sizeBytes, found.segmentCount], [offset, sizeBytes, segmentCount])
   })
 
-  it('takes away what an earlier one left that was renamed and not committed', () => {
-    const disk = new SimulatedDisk()
-    const log = settled(disk)
-    const first = compact(disk)
-    assert.ok(first.directory !== null)
-    disk.rename('segment.rename', `/data/${first.directory.from}`, `/data/${first.directory.to}`)
-    const done = commit(disk, compact(disk))
-    const partition = done?.manifest.partitions.get(1)
-    assert.ok(partition !== undefined)
-    log.adoptCompacted(partition)
-    assert.ok(recordsOf(log).length < 40)
-  })
-
-  it('leaves nothing behind whose topic is deleted meanwhile, finished or not', () => {
-    for (const isFinished of [true, false]) {
+  it('takes away what an earlier one left that was renamed and not committed, also if something was settled since', () => {
+    for (const isSettledSince of [false, true]) {
       const disk = new SimulatedDisk()
       const log = settled(disk)
-      const result = isFinished ? compact(disk) : null
-      if (!isFinished) {
+      const first = compact(disk)
+      assert.ok(first.directory !== null)
+      disk.rename('segment.rename', `/data/${first.directory.from}`, `/data/${first.directory.to}`)
+      if (isSettledSince) {
+        put(log, 40, 4)
+        log.sealOpenSlot()
+        settleAll(disk, log)
+      }
+      const second = compact(disk)
+      assert.equal(second.directory?.to === first.directory.to, !isSettledSince)
+      const done = commit(disk, second)
+      const partition = done?.manifest.partitions.get(1)
+      assert.ok(partition !== undefined)
+      log.adoptCompacted(partition)
+      assert.ok(recordsOf(log).length < 40)
+      assert.deepEqual(compactionsOf(disk), [second.directory?.to])
+    }
+  })
+
+  it('takes away nothing that readers may still be at, nor what no pass of this manifest can have made', () => {
+    const disk = new SimulatedDisk()
+    const log = settled(disk)
+    const made: (string | undefined)[] = []
+    for (const from of [40, 80]) {
+      const result = compact(disk)
+      commit(disk, result, 1000)
+      made.push(result.directory?.to)
+      const partition = manifestOf(disk).partitions.get(1)
+      assert.ok(partition !== undefined)
+      log.adoptCompacted(partition)
+      put(log, from, 40)
+      log.sealOpenSlot()
+      settleAll(disk, log)
+    }
+    disk.makeDirectory('segment.directory', '/data/topics/t~1/1/c999')
+    const last = compact(disk)
+    commit(disk, last, 1000)
+    assert.deepEqual(compactionsOf(disk), [...made, last.directory?.to, 'topics/t~1/1/c999'].sort())
+  })
+
+  it('leaves nothing on a disk that refuses to commit it, unless that is in doubt', () => {
+    const points = ['manifest.write', 'manifest.sync', 'manifest.rename', 'manifest.directory-sync'] as const
+    for (const point of points) {
+      const plan = new FaultPlan()
+      const disk = new SimulatedDisk({ faults: plan })
+      settled(disk)
+      const result = compact(disk)
+      // Reading the manifest syncs its name, too.
+      const firstCall = plan.callCount(point) + (point === 'manifest.directory-sync' ? 2 : 1)
+      plan.arm({ point, firstCall, lastCall: firstCall, fault: { kind: 'error', code: 'ENOSPC' } })
+      assert.throws(() => commit(disk, result), DiskError)
+      assert.deepEqual(compactionsOf(disk), point === 'manifest.directory-sync' ? [result.directory?.to] : [], point)
+    }
+  })
+
+  it('leaves nothing behind whose topic is deleted meanwhile, finished, renamed or not', () => {
+    for (const state of ['finished', 'renamed', 'unfinished']) {
+      const disk = new SimulatedDisk()
+      const log = settled(disk)
+      const result = state === 'unfinished' ? null : compact(disk)
+      if (result === null) {
         // Killed: a file lies where it was writing.
         disk.makeDirectory('segment.directory', '/data/topics')
         disk.makeDirectory('segment.directory', '/data/topics/t~1')
@@ -152,8 +206,9 @@ describe('a compaction of files', () => {
         disk.create('segment.create', '/data/topics/t~1/1/c2.new/00000000000000000000.log').close()
       }
       assert.ok(disk.exists('/data/topics/t~1/1/c2.new'))
+      if (state === 'renamed') disk.rename('segment.rename', '/data/topics/t~1/1/c2.new', '/data/topics/t~1/1/c2')
       const { manifest } = settleAll(disk, log, { placeOf: () => ({ kind: 'dropped' }) })
-      if (result !== null) assert.equal(commit(disk, result), null)
+      if (state === 'finished') assert.equal(commit(disk, result as PartitionResult), null)
       const { left, refused } = removeDue(disk, '/data', manifest.removals, nowMs)
       assert.deepEqual([left, refused], [[], []])
       assert.deepEqual(disk.list('/data/topics'), [])
