@@ -332,17 +332,14 @@ export class Journal {
     this.#lastSequence = slot.header.sequence
   }
 
-  #seal(slot: OpenSlot, cuts: boolean): void {
-    const endBytes = cuts ? undefined : slot.header.capacityBytes
-    sealSlot(slot.file, { ...slot, sequence: slot.header.sequence, footerAt: slot.position, endBytes })
-    this.sealed.add({
-      name: this.#options.files.nameOf(slot.ordinal),
-      ordinal: slot.ordinal,
-      sequence: slot.header.sequence,
-      capacityBytes: endBytes ?? slot.file.sizeBytes(),
-      usedBytes: slot.position,
-      sealedAtMs: this.#options.clock.monotonicMs()
-    })
+  #seal({ file, ordinal, header, seed, footer, position }: OpenSlot, cuts: boolean): void {
+    const { files, clock } = this.#options
+    const { sequence, previousLastGroup } = header
+    const endBytes = cuts ? undefined : header.capacityBytes
+    sealSlot(file, { seed, sequence, footer, footerAt: position, endBytes })
+    const groups = { sequence, seed, previousLastGroup, lastGroup: footer.lastGroup }
+    const sizes = { capacityBytes: endBytes ?? file.sizeBytes(), usedBytes: position }
+    this.sealed.add({ name: files.nameOf(ordinal), ordinal, ...groups, ...sizes, sealedAtMs: clock.monotonicMs() })
   }
 }
 

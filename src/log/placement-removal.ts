@@ -8,7 +8,8 @@ import { DiskError, type Disk } from '../disk/disk.ts'
 import type { FaultPoint } from '../disk/faults.ts'
 import { decisionFileNames, readDecisions } from './decisions.ts'
 import { epochDirectory, journalPath, packDirectory, shardOfName, type ShardFolder } from './shard-place.ts'
-import { SLOT_GROUPS_AT, decodeSlotHeader } from './slot-format.ts'
+import { decodeSlotHeader } from './slot-format.ts'
+import { readHeaderBlocks } from './slot-scan.ts'
 
 const namesOf: Readonly<Record<ShardFolder, RegExp>> = {
   journal: /^(\d+\.(slot|filling)|manifest|manifest\.new)$/,
@@ -62,9 +63,7 @@ function slotsGivenUp(disk: Disk, directory: string): string[] {
     if (decisions.skipsFile(name)) return true
     const file = disk.open('slot.open', `${directory}/${name}`)
     try {
-      const blocks = Buffer.alloc(SLOT_GROUPS_AT)
-      file.read('slot.read', blocks, 0, SLOT_GROUPS_AT, 0)
-      const verdict = decodeSlotHeader(blocks)
+      const verdict = decodeSlotHeader(readHeaderBlocks(file))
       return verdict.kind === 'header' && decisions.skipsSlot(verdict.header.sequence)
     } finally {
       file.close()

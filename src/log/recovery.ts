@@ -12,53 +12,25 @@
 import { BrokerError } from '../model/errors.ts'
 import type { Disk } from '../disk/disk.ts'
 import { LossWatch, type Decisions } from './decisions.ts'
-import { DirectoryEntry, GROUP_HEADER_BYTES, claimsGroup, entryKinds, writeEntry, entryBytes } from './group-format.ts'
-import { SlotFooter } from './slot-footer.ts'
+import type { DirectoryEntry } from './group-format.ts'
 import { lostManifestProblem } from './lost-manifest.ts'
 import type { SlotFiles } from './slot-files.ts'
-import {
-  BLOCK_BYTES,
-  SLOT_GROUPS_AT,
-  SLOT_VERSION,
-  decodeSlotHeader,
-  saltSeed,
-  type SlotHeader
-} from './slot-format.ts'
-import {
-  SlotWindow,
-  findLaterGroup,
-  findTrailerEnd,
-  groupAt,
-  groupBefore,
-  readFooter,
-  type ScannedGroup
-} from './slot-scan.ts'
+import { SLOT_GROUPS_AT, SLOT_VERSION, decodeSlotHeader, saltSeed, type SlotHeader } from './slot-format.ts'
+import { SlotWindow, readFooter, readHeaderBlocks, type ScannedGroup } from './slot-scan.ts'
+import { operatorDecides, walkSlot, type WalkedSlot } from './slot-walk.ts'
 
 /** Read-ahead of the scan. */
 const WINDOW_BYTES = 4 * 1024 * 1024
 
-/** How a refusal ends that `millrace quarantine` can resolve. */
-const operatorDecides = "an operator must decide: 'millrace quarantine list' shows what"
-
 /** One slot that counts, as found. */
-export interface FoundSlot {
-  readonly name: string
+export interface FoundSlot extends WalkedSlot {
   readonly header: SlotHeader
-  readonly seed: number
   ordinal: number
   sizeBytes: number
+  /** Then it has only entries, and no groups. */
   isSealed: boolean
-  /** Groups found by a scan; a sealed slot has only entries. */
-  groups: ScannedGroup[]
   entries: DirectoryEntry[]
-  lastGroup: number
-  receiveMsMax: number
-  /** Behind the last group that counts. */
-  endPosition: number
 }
-
-/** What tells the groups of one slot from all other bytes. */
-export type SlotKey = Pick<FoundSlot, 'name' | 'header' | 'seed'>
 
 /** All that recovery found, not yet made safe. */
 export interface Findings {
@@ -136,7 +108,7 @@ export function findSlots(
         scannedTo = Math.max(scannedTo, position)
         onScan(doneBytes + scannedTo, totalBytes)
       })
-      scanSlot(window, slot, slot.header.previousLastGroup + 1, endGroup, scan)
+      walkSlot(window, slot, slot.header.previousLastGroup + 1, endGroup, scan)
       scan.scannedBytes += window.scannedBytes
     }
     scan.lastSynced = Math.max(scan.lastSynced, slot.header.previousLastGroup, footer === null ? 0 : slot.lastGroup)
@@ -172,8 +144,7 @@ function listSlots(disk: Disk, files: SlotFiles, { shard, settledSequence, decis
     files.noteName(name)
     if (decisions.skipsFile(name)) continue
     const file = disk.open('slot.open', files.path(name))
-    const blocks = Buffer.alloc(SLOT_GROUPS_AT)
-    file.read('slot.read', blocks, 0, SLOT_GROUPS_AT, 0)
+    const blocks = readHeaderBlocks(file)
     const capacityBytes = file.sizeBytes()
     file.close()
     const verdict = decodeSlotHeader(blocks)
@@ -254,142 +225,4 @@ function takeFooter(slot: FoundSlot, footer: NonNullable<ReturnType<typeof readF
   slot.lastGroup = footer.tail.lastGroup
   slot.receiveMsMax = footer.tail.receiveMsMax
   slot.endPosition = footer.tail.footerPosition
-}
-
-interface ScanState {
-  readonly decisions: Decisions
-  cutGroups: number
-  cutHandles: number[]
-  quarantinedRuns: number
-  lastSynced: number
-}
-
-/** Walks the groups of an unsealed slot from number `expected` to `endGroup`. */
-function scanSlot(window: SlotWindow, slot: FoundSlot, expected: number, endGroup: number, scan: ScanState): void {
-  let position = SLOT_GROUPS_AT
-  let number = expected
-  while (number <= endGroup) {
-    const group = groupAt(window, position, slot.seed)
-    if (group !== null && group.isWhole && group.number === number) {
-      addGroup(slot, group, scan)
-    } else if (scan.decisions.skipsGroup(slot.header.sequence, position)) {
-      const later = findLaterGroup(window, position + BLOCK_BYTES, number + 1, slot.seed)
-      if (later === null || later.header.number > endGroup) return
-      position = later.position
-      number = later.header.number
-      continue
-    } else {
-      const bad = judgeBadGroup(window, slot, position, number, endGroup)
-      if (bad === 'end') return
-      if (bad === 'torn' || bad === 'torn, others behind') {
-        scan.cutGroups++
-        scan.cutHandles.push(...cutHandlesOf(bad === 'torn' ? group : null, slot))
-        return
-      }
-      for (const entry of bad.damaged) entry.kind = entryKinds.quarantined
-      scan.quarantinedRuns += bad.damaged.length
-      addGroup(slot, bad, scan)
-    }
-    position = slot.endPosition
-    number++
-  }
-}
-
-function addGroup(slot: FoundSlot, group: ScannedGroup, scan: ScanState): void {
-  slot.groups.push(group)
-  slot.lastGroup = group.number
-  slot.receiveMsMax = Math.max(slot.receiveMsMax, group.receiveMs)
-  slot.endPosition = group.position + group.totalBytes
-  scan.lastSynced = Math.max(scan.lastSynced, group.lastSynced)
-}
-
-/** Handles of a torn group (null: unknown, or there were others behind it) if its directory can be read, else 0: everything of the shard may be meant. */
-function cutHandlesOf(group: ScannedGroup | null, slot: FoundSlot): number[] {
-  if (group === null) return slot.groups.length === 0 && slot.header.previousLastGroup === 0 ? [] : [0]
-  return group.entries.map(entry => entry.handle)
-}
-
-/**
- * A group that is not whole stands at `position`, or none.
- *
- *   | later slot counts on this group | later group valid in this slot | says this one was synced | verdict |
- *   |---|---|---|---|
- *   | yes | –   | –   | damage |
- *   | no  | no  | –   | torn if the group left traces, else end |
- *   | no  | yes | yes | damage |
- *   | no  | yes | no  | torn (syncs were deferred) |
- *
- * Reads only; the offline tools ask it what a start would do.
- * @param endGroup the last group that a later slot or a footer counts on; MAX_SAFE_INTEGER: none does.
- * @throws BrokerError NOT_READY for damage of which neither directory nor trailer can be read.
- */
-export function judgeBadGroup(
-  window: SlotWindow,
-  slot: SlotKey,
-  position: number,
-  number: number,
-  endGroup: number
-): 'end' | 'torn' | 'torn, others behind' | ScannedGroup {
-  const isCountedOn = endGroup !== Number.MAX_SAFE_INTEGER
-  const { later, isProven } = findLaterGroups(window, position + BLOCK_BYTES, number, slot.seed)
-  if (!isCountedOn && !isProven) {
-    if (later !== null) return 'torn, others behind'
-    return hasTraces(window, slot, position, number) ? 'torn' : 'end'
-  }
-  // Its own directory names the runs if that is whole.
-  const own = groupAt(window, position, slot.seed)
-  if (own !== null && own.number === number) return own
-  // Else the trailer does: right before the next group, or the first one found behind.
-  const end =
-    later !== null && later.header.number === number + 1
-      ? later.position
-      : findTrailerEnd(window, position, number, slot.seed)
-  const behind = end === 0 ? null : groupBefore(window, end, slot.seed, position)
-  if (behind !== null && behind.number === number) return behind
-  throw new BrokerError('NOT_READY', {
-    problem: `journal file ${slot.name} is damaged at byte ${position}: group ${number} has neither a readable directory nor trailer; ${operatorDecides}`
-  })
-}
-
-/** True if part of group `number` stands at `position`. Bytes that an earlier use of the file left are none. */
-function hasTraces(window: SlotWindow, slot: SlotKey, position: number, number: number): boolean {
-  const block = window.view(position, BLOCK_BYTES)
-  if (block.length < GROUP_HEADER_BYTES || block.every(byte => byte === 0)) return false
-  if (claimsGroup(block, 0, number, slot.header.sequence)) return true
-  return findTrailerEnd(window, position, number, slot.seed) !== 0
-}
-
-/**
- * The first whole group header of this slot behind `from` with a greater number; and whether any such says that group
- * `number` was synced. With deferred syncs the first often does not, but a later one may.
- */
-function findLaterGroups(
-  window: SlotWindow,
-  from: number,
-  number: number,
-  seed: number
-): { later: ReturnType<typeof findLaterGroup>; isProven: boolean } {
-  const first = findLaterGroup(window, from, number + 1, seed)
-  let later = first
-  while (later !== null) {
-    if (later.header.lastSynced >= number) return { later: first, isProven: true }
-    later = findLaterGroup(window, later.position + later.header.totalBytes, number + 1, seed)
-  }
-  return { later: first, isProven: false }
-}
-
-/** The footer of a slot from the groups found in it, those up to `lastGroup`. */
-export function footerOf(slot: FoundSlot, lastGroup: number): { footer: SlotFooter; footerAt: number } {
-  const footer = new SlotFooter()
-  let footerAt = SLOT_GROUPS_AT
-  for (const group of slot.groups) {
-    if (group.number > lastGroup) break
-    const directory = Buffer.alloc(group.entries.reduce((sum, entry) => sum + entryBytes(entry), 0))
-    let at = 0
-    for (const entry of group.entries) at = writeEntry(directory, at, entry)
-    footer.add(directory, 0, at, group.position)
-    footer.noteGroup(group.number, group.receiveMs)
-    footerAt = group.position + group.totalBytes
-  }
-  return { footer, footerAt }
 }

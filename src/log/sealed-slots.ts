@@ -2,13 +2,12 @@
  * The slots of a journal that get no more groups: sealed and to be settled, or ended by a failed write and still without
  * their footer. Shard thread only; owned by the journal.
  */
+import type { SlotToSettle } from '../wire/shard/settle.ts'
 import type { SlotFiles } from './slot-files.ts'
 
 /** A slot whose groups are settled next: nothing is added to it any more. */
-export interface SealedSlot {
-  readonly name: string
+export interface SealedSlot extends SlotToSettle {
   readonly ordinal: number
-  readonly sequence: number
   /** Of its file. */
   readonly capacityBytes: number
   /** Up to the end of its last group. */

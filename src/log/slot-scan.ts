@@ -4,7 +4,7 @@
  */
 import { assert } from '../base/assert.ts'
 import { crc32c } from '../base/crc32c.ts'
-import type { DiskFile } from '../disk/disk.ts'
+import { DiskError, type DiskFile } from '../disk/disk.ts'
 import { BATCH_HEADER_BYTES, batchBytesAt, batchStatus, checkBatch } from '../wire/batch/view.ts'
 import {
   BATCH_COVERED_BY_RUN,
@@ -18,7 +18,7 @@ import {
   type DirectoryEntry,
   type GroupHeader
 } from './group-format.ts'
-import { BLOCK_BYTES, SLOT_GROUPS_AT, decodeSlotTail, type SlotTail } from './slot-format.ts'
+import { BLOCK_BYTES, SLOT_GROUPS_AT, decodeSlotHeader, decodeSlotTail, type SlotTail } from './slot-format.ts'
 
 /** A group as it stands in a slot. */
 export interface ScannedGroup {
@@ -66,26 +66,81 @@ export class SlotWindow {
     if (wanted > this.#buffer.length) this.#buffer = Buffer.allocUnsafeSlow(wanted)
     const length = Math.min(this.#buffer.length, this.sizeBytes - position)
     this.#start = position
-    this.#length = this.#file.read('slot.read', this.#buffer, 0, length, position)
+    this.#length = 0
+    this.#length = this.#read(position, wanted, length)
     this.scannedBytes += this.#length
     this.#onLoad(position + this.#length)
   }
+
+  /** A place that the device does not read, and nobody asked for yet, does no harm. */
+  #read(position: number, wanted: number, length: number): number {
+    try {
+      return this.#file.read('slot.read', this.#buffer, 0, length, position)
+    } catch (error) {
+      if (wanted === length || !isUnreadSlot(error)) throw error
+      return this.#file.read('slot.read', this.#buffer, 0, wanted, position)
+    }
+  }
 }
 
-/** Tail and footer entries of a sealed slot, or null if it is not sealed or they are damaged. */
+/** True if the device failed to read a slot: later it may do so, or never. */
+export function isUnreadSlot(error: unknown): boolean {
+  return error instanceof DiskError && error.code === 'EIO' && error.point === 'slot.read'
+}
+
+/**
+ * Both header blocks of a slot file. One that the device does not read is zeros, if the other is a header. Zeros also
+ * stand for what a file that ends earlier lacks. @throws DiskError
+ */
+export function readHeaderBlocks(file: DiskFile): Buffer {
+  const blocks = Buffer.alloc(SLOT_GROUPS_AT)
+  try {
+    file.read('slot.read', blocks, 0, SLOT_GROUPS_AT, 0)
+    return blocks
+  } catch (error) {
+    if (!isUnreadSlot(error)) throw error
+    for (let at = 0; at < SLOT_GROUPS_AT; at += BLOCK_BYTES) {
+      blocks.fill(0)
+      if (isRead(file, blocks, at) && decodeSlotHeader(blocks).kind === 'header') return blocks
+    }
+    throw error
+  }
+}
+
+/** Reads one header block. @returns false: the device does not. */
+function isRead(file: DiskFile, blocks: Buffer, at: number): boolean {
+  try {
+    file.read('slot.read', blocks, at, BLOCK_BYTES, at)
+    return true
+  } catch (error) {
+    if (!isUnreadSlot(error)) throw error
+    return false
+  }
+}
+
+/**
+ * Tail and footer entries of a sealed slot, or null: it is not sealed, or they are damaged or cannot be read. Its groups
+ * say the same.
+ */
 export function readFooter(
   window: SlotWindow,
   seed: number
 ): { tail: SlotTail; entries: DirectoryEntry[]; bytes: Buffer } | null {
   const tailAt = window.sizeBytes - BLOCK_BYTES
   if (tailAt < SLOT_GROUPS_AT) return null
-  const tail = decodeSlotTail(window.view(tailAt, BLOCK_BYTES), seed)
-  if (tail === null || tail.footerPosition + tail.footerBytes > tailAt) return null
-  const footer = window.view(tail.footerPosition, tail.footerBytes)
-  if (footer.length !== tail.footerBytes || crc32c(footer, 0, footer.length, seed) !== tail.footerChecksum) return null
-  const entries = readEntries(footer, 0, footer.length)
-  if (entries === null || entries.length !== tail.entryCount) return null
-  return { tail, entries, bytes: Buffer.from(footer) }
+  try {
+    const tail = decodeSlotTail(window.view(tailAt, BLOCK_BYTES), seed)
+    if (tail === null || tail.footerPosition + tail.footerBytes > tailAt) return null
+    const footer = window.view(tail.footerPosition, tail.footerBytes)
+    if (footer.length !== tail.footerBytes) return null
+    if (crc32c(footer, 0, footer.length, seed) !== tail.footerChecksum) return null
+    const entries = readEntries(footer, 0, footer.length)
+    if (entries === null || entries.length !== tail.entryCount) return null
+    return { tail, entries, bytes: Buffer.from(footer) }
+  } catch (error) {
+    if (!isUnreadSlot(error)) throw error
+    return null
+  }
 }
 
 /** The header of the group at `position`, its directory in the window; null if it is not a whole header of this slot. */

@@ -11,11 +11,13 @@ import { writeEntryGroup } from './entry-group.ts'
 import { BATCH_COVERED_BY_RUN, DirectoryEntry, ENTRY_BYTES, entryKinds, groupBytes } from './group-format.ts'
 import { sealSlot, writeSlotHeader, type Journal } from './journal.ts'
 import type { LogTable } from './log-table.ts'
-import { footerOf, type Findings, type FoundSlot } from './recovery.ts'
+import type { Findings, FoundSlot } from './recovery.ts'
 import { replayEntry } from './replay.ts'
+import type { SealedSlot } from './sealed-slots.ts'
 import { blockAligned } from './slot-format.ts'
 import type { SlotFiles } from './slot-files.ts'
 import type { ScannedGroup } from './slot-scan.ts'
+import { footerOf } from './slot-walk.ts'
 
 /** Beside records and directories: new epochs of some thousand partitions, headers and tails, and what the file system takes itself. */
 const REPAIR_SURPLUS_BYTES = 1024 * 1024
@@ -149,16 +151,23 @@ function handlesToRaise(findings: Findings, table: LogTable): number[] {
 function sealFound({ files, journal, clock }: RepairParts, findings: Findings): void {
   const sealedAtMs = clock.monotonicMs()
   for (const slot of findings.slots) {
-    const capacityBytes = slot.isSealed ? slot.sizeBytes : sealOne(files, slot, findings.lastSynced)
-    const { name, ordinal, header, endPosition } = slot
-    journal.sealed.add({ name, ordinal, sequence: header.sequence, capacityBytes, usedBytes: endPosition, sealedAtMs })
+    const { name, ordinal, seed, header, endPosition: usedBytes } = slot
+    const sealed = slot.isSealed
+      ? { capacityBytes: slot.sizeBytes, lastGroup: slot.lastGroup }
+      : sealOne(files, slot, findings.lastSynced)
+    const { sequence, previousLastGroup } = header
+    journal.sealed.add({ name, ordinal, sequence, seed, previousLastGroup, ...sealed, usedBytes, sealedAtMs })
   }
 }
 
-/** @returns the size of its file, which is cut behind the footer. */
-function sealOne(files: SlotFiles, slot: FoundSlot, lastSynced: number): number {
+/** @returns the size of its file, which is cut behind the footer, and the last group that counts. */
+function sealOne(
+  files: SlotFiles,
+  slot: FoundSlot,
+  lastSynced: number
+): Pick<SealedSlot, 'capacityBytes' | 'lastGroup'> {
   const { footer, footerAt } = footerOf(slot, lastSynced)
   const file = files.file(slot.ordinal)
   sealSlot(file, { seed: slot.seed, sequence: slot.header.sequence, footer, footerAt, endBytes: undefined })
-  return blockAligned(file.sizeBytes())
+  return { capacityBytes: blockAligned(file.sizeBytes()), lastGroup: footer.lastGroup }
 }

@@ -95,7 +95,7 @@ export class LifeSettler {
 
   /** Begins a job over the first of the sealed slots, or over none: start offsets alone. @param startOffsets durable. */
   begin(log: ShardLog, startOffsets: ReadonlyMap<number, number>): void {
-    const slots = log.sealedSlots.map(({ name, sequence }) => ({ name, sequence }))
+    const slots = [...log.sealedSlots]
     for (const { name } of slots) if (this.#freed.delete(name)) this.counts.reusedSlots++
     const place = {
       disk: this.#upDisk,

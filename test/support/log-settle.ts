@@ -28,7 +28,7 @@ export function* settleSteps(options: SettleOptions): Generator<SettleStep, Sett
   const directories = { dataDirectory: '/data', journalDirectory: testDirectory }
   const place = { disk, ...directories, memory, syncsLater, ...(sizes && { sizes }) }
   return yield* settle(place, loadManifest(disk, testDirectory, 0, 1), {
-    slots: log.sealedSlots.map(({ name, sequence }) => ({ name, sequence })),
+    slots: [...log.sealedSlots],
     placeOf: handle => ({ kind: 'kept', directory: `topics/t~1/${handle}` }),
     startOffsets: new Map(),
     nowMs: 1_700_000_000_000,

@@ -12,7 +12,7 @@ import { applyChange, type PartitionChange } from '../../src/log/settle/partitio
 import type { ShardLog } from '../../src/log/shard-log.ts'
 import { unpackMessage } from '../../src/wire/msgpack.ts'
 import { counterIndex } from '../../src/wire/shard/counters.ts'
-import type { SettleFailure, SettleReport } from '../../src/wire/shard/settle.ts'
+import type { SettleFailure, SettleReport, SlotToSettle } from '../../src/wire/shard/settle.ts'
 import type { SettlingSettings } from '../../src/wire/shard/start.ts'
 import type { ReplyWriter } from './reply-writer.ts'
 
@@ -128,12 +128,12 @@ export class Settling {
 
   #ask(): void {
     const { log, replies, settings } = this.#parts
-    const slots: { name: string; sequence: number }[] = []
+    const slots: SlotToSettle[] = []
     this.#askedBytes = 0
-    for (const { name, sequence, capacityBytes } of log.sealedSlots) {
+    for (const { name, sequence, seed, previousLastGroup, lastGroup, capacityBytes } of log.sealedSlots) {
       const follows = slots.length === 0 || sequence === (slots.at(-1)?.sequence ?? 0) + 1
       if (!follows || (slots.length > 0 && this.#askedBytes + capacityBytes > settings.budgetBytes * JOB_SHARE)) break
-      slots.push({ name, sequence })
+      slots.push({ name, sequence, seed, previousLastGroup, lastGroup })
       this.#askedBytes += capacityBytes
     }
     const startOffsets: [number, number][] = []

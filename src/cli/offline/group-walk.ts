@@ -7,7 +7,7 @@
  */
 import type { Disk } from '../../disk/disk.ts'
 import type { DirectoryEntry } from '../../log/group-format.ts'
-import { judgeBadGroup, type SlotKey } from '../../log/recovery.ts'
+import { judgeBadGroup, type SlotKey } from '../../log/slot-walk.ts'
 import { BLOCK_BYTES, SLOT_GROUPS_AT, type SlotTail } from '../../log/slot-format.ts'
 import {
   SlotWindow,

@@ -8,7 +8,8 @@ import { MANIFEST_VERSION } from '../../log/manifest-format.ts'
 import { manifestPath, readManifest } from '../../log/manifest-file.ts'
 import { emptyManifest, type Manifest, type ManifestPartition } from '../../log/manifest.ts'
 import { hasPacksAlone, lostManifestProblem } from '../../log/lost-manifest.ts'
-import { SLOT_GROUPS_AT, decodeSlotHeader } from '../../log/slot-format.ts'
+import { decodeSlotHeader } from '../../log/slot-format.ts'
+import { readHeaderBlocks } from '../../log/slot-scan.ts'
 import { BrokerError } from '../../model/errors.ts'
 import { StoreOpenError } from '../../store/store-open-error.ts'
 import type { ShardJournal } from './data-directory.ts'
@@ -72,9 +73,7 @@ function sequenceOf(disk: Disk, directory: string, name: string): number[] {
   if (!name.endsWith('.slot')) return []
   const file = disk.open('slot.open', `${directory}/${name}`)
   try {
-    const blocks = Buffer.alloc(SLOT_GROUPS_AT)
-    file.read('slot.read', blocks, 0, SLOT_GROUPS_AT, 0)
-    const verdict = decodeSlotHeader(blocks)
+    const verdict = decodeSlotHeader(readHeaderBlocks(file))
     return verdict.kind === 'header' ? [verdict.header.sequence] : []
   } finally {
     file.close()

@@ -13,6 +13,7 @@ import {
   type SlotHeader,
   type SlotHeaderVerdict
 } from '../../log/slot-format.ts'
+import { readHeaderBlocks } from '../../log/slot-scan.ts'
 import { StoreOpenError } from '../../store/store-open-error.ts'
 import type { ShardJournal } from './data-directory.ts'
 import type { Findings } from './findings.ts'
@@ -120,10 +121,7 @@ function readHeader(disk: Disk, journal: ShardJournal, name: string, findings: F
   try {
     const file = disk.open('slot.open', path)
     try {
-      // A file that ends earlier counts as zeros there, as it does for a start.
-      const blocks = Buffer.alloc(SLOT_GROUPS_AT)
-      file.read('slot.read', blocks, 0, SLOT_GROUPS_AT, 0)
-      return { name, path, label, blocks, sizeBytes: file.sizeBytes() }
+      return { name, path, label, blocks: readHeaderBlocks(file), sizeBytes: file.sizeBytes() }
     } finally {
       file.close()
     }

@@ -5,20 +5,14 @@
  * A device that fails a read ends the job: what cannot be read now may be read later. Only a job that is told to give up
  * goes on without the runs that it cannot read, each tried alone: a bad place takes no run with it that is not there.
  */
-import { DiskError } from '../../disk/disk.ts'
 import { limits } from '../../model/limits.ts'
 import type { DirectoryEntry } from '../group-format.ts'
-import { isRunWhole } from '../slot-scan.ts'
+import { isRunWhole, isUnreadSlot } from '../slot-scan.ts'
 import type { PlannedEntry, PlannedSlot } from './plan.ts'
 
 /** Gaps read over, and bytes read at once, unless a single run is larger: as for readers (R1, measured). */
 const GAP_BYTES = 16 * 1024
 const PIECE_BYTES = 512 * 1024
-
-/** True if the device failed to read a slot: later it may do so, or never. */
-export function isUnreadSlot(error: unknown): boolean {
-  return error instanceof DiskError && error.code === 'EIO' && error.point === 'slot.read'
-}
 
 export class RunReader {
   readonly #givesUp: boolean

@@ -4,12 +4,12 @@
  * at, the old manifest counts, or the new one, and both are whole.
  */
 import { DiskError, type Disk } from '../../disk/disk.ts'
-import type { DamagedRun } from '../../wire/shard/settle.ts'
+import type { DamagedRun, SlotToSettle } from '../../wire/shard/settle.ts'
 import { commitManifest } from '../manifest-file.ts'
 import type { Manifest, ManifestPartition } from '../manifest.ts'
 import { SettleOutput, type SettleStep } from './output.ts'
 import { PartitionDraft } from './partition-draft.ts'
-import { planSettle, type SettlePlan, type SlotToSettle } from './plan.ts'
+import { planSettle, type SettlePlan } from './plan.ts'
 import { removalsAfter, unusedFiles } from './removals.ts'
 import { RunReader } from './run-reader.ts'
 import type { SettleMemory } from './settle-memory.ts'

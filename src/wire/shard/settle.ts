@@ -5,10 +5,16 @@
 import type { HandleRange } from '../../model/handles.ts'
 import type { TierablePartition, TieredRange } from './cold.ts'
 
-/** A slot to settle, by file name. */
-export interface SlotName {
+/** A slot to settle: its file in the journal's directory, and what tells its groups, which its header and footer say too. */
+export interface SlotToSettle {
   readonly name: string
   readonly sequence: number
+  /** Salted start of its checksums: no other slot has it, nor another use of the file. */
+  readonly seed: number
+  /** Of the slots before it. */
+  readonly previousLastGroup: number
+  /** That counts; 0: it has none. */
+  readonly lastGroup: number
 }
 
 /** What a range of handles is. */
@@ -19,7 +25,7 @@ export interface TopicPlace extends HandleRange {
 
 /** What a shard asks for. All may be empty: then what is deleted goes. */
 export interface SettleWish {
-  readonly slots: readonly SlotName[]
+  readonly slots: readonly SlotToSettle[]
   /** Start offsets above those that the manifest may know, by handle. */
   readonly startOffsets: readonly (readonly [handle: number, offset: number])[]
   /** Jobs in a row that ended because a slot could not be read. From limits.unreadJobsMax on what still cannot is given up. */

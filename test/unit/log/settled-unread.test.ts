@@ -89,3 +89,90 @@ describe('a run that the device does not read when it is settled', () => {
     stage.assertServed(openSettled(stage.disk.killProcess(), 2), [])
   })
 })
+
+/** Some groups of two partitions in a sealed slot, and one in the next. */
+class SealedStage {
+  readonly disk = new BadSectorDisk()
+  readonly log = openSettled(this.disk)
+  readonly path: string
+  readonly sizeBytes: number
+
+  constructor() {
+    const dice = diceOf(9)
+    for (let i = 0; i < 12; i++) {
+      appendTo(this.log, 1, dice.bytes(900), dice.bytes(900))
+      appendTo(this.log, 0, dice.bytes(300))
+    }
+    this.log.sealOpenSlot()
+    appendTo(this.log, 0, dice.bytes(300))
+    this.path = `${testDirectory}/${this.log.sealedSlots[0]?.name}`
+    const file = this.disk.open('slot.open', this.path)
+    this.sizeBytes = file.sizeBytes()
+    file.close()
+  }
+
+  overwrite(position: number, bytes: Uint8Array): void {
+    const file = this.disk.open('slot.open', this.path)
+    file.write('slot.fill', bytes, 0, bytes.length, position)
+    file.close()
+  }
+
+  /** Records of both partitions, and the ranges that are damaged. */
+  contents(log: ShardLog): ReturnType<typeof readBack>[] {
+    return [0, 1].map(partition => readBack(log, partitionOf(log, 1, partition)))
+  }
+
+  settled(): unknown {
+    return settleAll(this.disk, this.log, { sizes: settledSizes }).manifest.partitions
+  }
+}
+
+const block = 4096
+/** What becomes of the parts of a slot that only tell of its groups. */
+const unreadParts: readonly (readonly [name: string, spoil: (stage: SealedStage) => void])[] = [
+  [
+    'tail block cannot be read',
+    ({ disk, path, sizeBytes }) => disk.bad.push({ path, start: sizeBytes - 1, end: sizeBytes })
+  ],
+  ['tail block is damaged', stage => stage.overwrite(stage.sizeBytes - block, new Uint8Array(block))],
+  ['footer is damaged', stage => stage.overwrite(stage.log.sealedSlots[0]?.usedBytes ?? 0, new Uint8Array(9).fill(7))],
+  ['first header block cannot be read', ({ disk, path }) => disk.bad.push({ path, start: 0, end: 1 })],
+  ['second header block cannot be read', ({ disk, path }) => disk.bad.push({ path, start: block, end: block + 1 })]
+]
+
+describe('a sealed slot', () => {
+  for (const [name, spoil] of unreadParts) {
+    it(`whose ${name} is settled as if nothing were wrong, and is there after a start`, () => {
+      const expected = new SealedStage()
+      const stage = new SealedStage()
+      const before = stage.contents(stage.log)
+      spoil(stage)
+      assert.deepEqual(stage.settled(), expected.settled())
+      assert.deepEqual(stage.contents(stage.log), before)
+      assert.equal(stage.log.sealedSlots.length, 0)
+      const unsettled = new SealedStage()
+      spoil(unsettled)
+      assert.deepEqual(stage.contents(openSettled(unsettled.disk, 2)), before)
+    })
+  }
+
+  it('of which no header can be read is settled by a shard that knows it', () => {
+    const stage = new SealedStage()
+    const { disk, path } = stage
+    disk.bad.push({ path, start: 0, end: 2 * block })
+    assert.deepEqual(stage.settled(), new SealedStage().settled())
+    assert.ok(disk.failures === 0, 'nobody needs to read it')
+  })
+
+  it('whose footer and one run are damaged is settled without that run, which is put aside', () => {
+    const stage = new SealedStage()
+    const { runs } = partitionOf(stage.log, 1, 1)
+    const [all, some] = stage.contents(stage.log)
+    stage.overwrite(runs.position(1) + 200, new Uint8Array(9).fill(7))
+    stage.overwrite(stage.sizeBytes - block, new Uint8Array(block))
+    stage.settled()
+    const damaged = [{ firstOffset: 2, lastOffset: 3 }]
+    const records = some?.records.filter(({ offset }) => offset !== 2 && offset !== 3)
+    assert.deepEqual(stage.contents(stage.log), [all, { ...some, records, damaged }])
+  })
+})

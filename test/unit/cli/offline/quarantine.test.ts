@@ -150,7 +150,7 @@ function settleOne(dataDir: string, log: ShardLog): void {
     { disk, dataDirectory: dataDir, journalDirectory, memory: new SettleMemory() },
     loadManifest(disk, journalDirectory, 0, 1),
     {
-      slots: log.sealedSlots.slice(0, 1).map(({ name, sequence }) => ({ name, sequence })),
+      slots: log.sealedSlots.slice(0, 1),
       placeOf: handle => ({ kind: 'kept', directory: `topics/t~1/${handle}` }),
       startOffsets: new Map(),
       nowMs: 1_700_000_000_000,

@@ -46,7 +46,7 @@ class Stage {
   }
 
   settle(): Promise<SettlerReply[]> {
-    const slots = this.#log.sealedSlots.map(({ name, sequence }) => ({ name, sequence }))
+    const slots = [...this.#log.sealedSlots]
     return this.run({
       kind: 'settle',
       place,
