@@ -313,11 +313,11 @@ export const limits = {
   /** Jobs of the background pool that run or wait. */
   backgroundJobsMax: 64,
   /**
-   * Settle jobs of a shard in a row that a failed read of a slot ended, before the next one gives up what it cannot read:
+   * Settle jobs of a shard in a row that a failed read of a slot or pack ended, before the next one gives up what it cannot read:
    * with the waits between them more than half a minute, which a controller that resets or a path that is lost may take.
    */
   unreadJobsMax: 3,
-  /** Reads of such a run alone, one after the other, by the job that gives up. */
+  /** Reads of such a run, or block of a pack, alone, one after the other, by the job that gives up. */
   unreadRunReads: 3,
   /**
    * A filled file of so many bytes is kept by each shard for its next start, which must write the groups in doubt anew even

@@ -13,6 +13,7 @@ import { commitManifest, loadManifest } from '../../src/log/manifest-file.ts'
 import type { Manifest, ManifestPartition } from '../../src/log/manifest.ts'
 import { placeOfHandle } from '../../src/log/settle/handle-place.ts'
 import { SettleMemory } from '../../src/log/settle/settle-memory.ts'
+import { isUnreadPack } from '../../src/log/settle/pack-reader.ts'
 import { changeOf, type PartitionChange } from '../../src/log/settle/partition-change.ts'
 import { replaceSegments, type Replacement } from '../../src/log/settle/replace.ts'
 import { removeDue } from '../../src/log/settle/removals.ts'
@@ -254,7 +255,11 @@ function failureOf(job: ManifestJob, error: unknown): SettlerReply {
   switch (job.kind) {
     case 'settle': {
       const isFull = error instanceof DiskError && error.isFull
-      return { kind: 'settle-failed', shard, failure: { problem, isFull, isUnread: isUnreadSlot(error) } }
+      return {
+        kind: 'settle-failed',
+        shard,
+        failure: { problem, isFull, isUnread: isUnreadSlot(error) || isUnreadPack(error) }
+      }
     }
     case 'replace':
       return { kind: 'replaced', shard, isCommitted: false, unused: [], nextRemovalMs: null, problem }

@@ -50,7 +50,7 @@ export class Settling {
   #isAsked = false
   #askedBytes = 0
   #failures = 0
-  /** Jobs in a row that ended because a slot could not be read. */
+  /** Jobs in a row that ended because a slot or a pack could not be read. */
   #unreadJobs = 0
   #retryAtMs = 0
   #lastGroupMs: number

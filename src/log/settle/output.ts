@@ -9,10 +9,9 @@ import { DiskError, type Disk, type DiskFile } from '../../disk/disk.ts'
 import type { AlignedAppender, AppenderPoints } from '../aligned-appender.ts'
 import { packPath } from '../segment-files.ts'
 import { packDirectory, type ShardOfEpoch } from '../shard-place.ts'
+import { PackReader } from './pack-reader.ts'
 import type { SettleMemory } from './settle-memory.ts'
 
-/** Pack files kept open while a job reads them: an extent lies in a few of the newest. */
-const OPEN_PACKS_MAX = 16
 const segmentPoints: AppenderPoints = { read: 'segment.read', write: 'segment.write' }
 const packPoints: AppenderPoints = { read: 'pack.read', write: 'pack.write' }
 
@@ -26,6 +25,8 @@ export interface OutputPlace {
   readonly pack: number
   /** Logs are synced off this thread: awaitSyncs() says when. Default: where they are ended. */
   readonly syncsLater?: boolean
+  /** What the device does not read of packs is zeros. Default: it ends the job. */
+  readonly givesUpUnread?: boolean
 }
 
 /** The log that is being written: its path from the data directory, and the appender that is its own meanwhile. */
@@ -44,8 +45,7 @@ export class SettleOutput {
   readonly pack: number
   #packFile: DiskFile | null = null
   #log: WrittenLog | null = null
-  /** Pack files that are read, oldest first. */
-  readonly #packs = new Map<number, DiskFile>()
+  readonly #packs: PackReader
   /** Paths made by this job, to be taken away if it fails. */
   readonly #made: string[] = []
   /** Directories whose names are to be synced before the commit; absolute. */
@@ -66,6 +66,8 @@ export class SettleOutput {
     this.#shard = place.shard
     this.pack = place.pack
     this.#memory = memory
+    const pathOf = (pack: number): string => this.#absolute(packPath(place.shard, pack))
+    this.#packs = new PackReader(disk, pathOf, place.givesUpUnread ?? false)
   }
 
   get hasPack(): boolean {
@@ -206,25 +208,9 @@ export class SettleOutput {
     this.writtenBytes += bytes.length
   }
 
-  /** Reads committed bytes of a pack file. */
+  /** Reads committed bytes of a pack file. @throws DiskError as PackReader does. */
   readPack(pack: number, target: Buffer, position: number): void {
-    let file = this.#packs.get(pack)
-    if (file === undefined) {
-      file = this.#disk.open('pack.open', this.#absolute(packPath(this.#shard, pack)))
-      this.#packs.set(pack, file)
-      this.#closePacks(OPEN_PACKS_MAX)
-    }
-    const read = file.read('pack.read', target, 0, target.length, position)
-    if (read !== target.length) throw new DiskError('EIO', 'pack.read', `${file.path} ends before its committed length`)
-  }
-
-  /** Closes the pack files that were read, all but the `kept` newest. */
-  #closePacks(kept: number): void {
-    for (const [pack, file] of this.#packs) {
-      if (this.#packs.size <= kept) return
-      this.#packs.delete(pack)
-      file.close()
-    }
+    this.#packs.read(pack, target, position)
   }
 
   /** All that was written is durable on return, names included. */
@@ -237,7 +223,7 @@ export class SettleOutput {
       this.#packFile.close()
       this.#packFile = null
     }
-    this.#closePacks(0)
+    this.#packs.close()
     for (const directory of this.#dirty) this.#disk.syncDirectory('segment.directory-sync', directory)
     this.#dirty.clear()
   }
@@ -252,7 +238,7 @@ export class SettleOutput {
         refused.push(error)
       }
     }
-    attempt(() => this.#closePacks(0))
+    attempt(() => this.#packs.close())
     this.#memory.tails.clear()
     const log = this.#log
     if (log !== null) {

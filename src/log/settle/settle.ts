@@ -47,7 +47,7 @@ export interface SettleJob {
   readonly nowMs: number
   /** From the commit to the removal of files that it leaves unused. */
   readonly graceMs: number
-  /** Runs that the device does not read are put aside as damaged. Default: they end the job. */
+  /** What the device does not read of slots and packs is put aside as damaged. Default: it ends the job. */
   readonly givesUpUnread?: boolean
 }
 
@@ -83,9 +83,10 @@ export function* settle(
   const slots = job.slots.filter(({ sequence }) => sequence > settledSequence)
   const plan = planSettle(place.disk, place.journalDirectory, settledSequence, slots)
   const { dataDirectory, syncsLater = false } = place
-  const at = { dataDirectory, shard: manifest, pack: manifest.nextPack, syncsLater }
+  const { givesUpUnread = false } = job
+  const at = { dataDirectory, shard: manifest, pack: manifest.nextPack, syncsLater, givesUpUnread }
   const output = new SettleOutput(place.disk, at, place.memory)
-  const reader = new RunReader(job.givesUpUnread)
+  const reader = new RunReader(givesUpUnread)
   const writer = new SegmentWriter(output, reader, manifest.shard, place.sizes)
   // A job that was committed, and whose shard was never told: it is told of all.
   const wasCommitted = slots.length < job.slots.length

@@ -28,7 +28,7 @@ export interface SettleWish {
   readonly slots: readonly SlotToSettle[]
   /** Start offsets above those that the manifest may know, by handle. */
   readonly startOffsets: readonly (readonly [handle: number, offset: number])[]
-  /** Jobs in a row that ended because a slot could not be read. From limits.unreadJobsMax on what still cannot is given up. */
+  /** Jobs in a row that ended because a slot or a pack could not be read. From limits.unreadJobsMax on what still cannot is given up. */
   readonly unreadJobs: number
 }
 
@@ -37,7 +37,7 @@ export interface SettleFailure {
   readonly problem: string
   /** The disk has no room. */
   readonly isFull: boolean
-  /** The device failed to read a slot. */
+  /** The device failed to read a slot or a pack. */
   readonly isUnread: boolean
 }
 

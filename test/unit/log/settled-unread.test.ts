@@ -1,8 +1,11 @@
-/** A slot that the device does not read in full when it is settled: what can be read is, and nothing is given up in haste. */
+/** Slots and packs that the device does not read in full when they are settled: what can be read is, and nothing is given up in haste. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { DiskError } from '../../../src/disk/disk.ts'
 import { loadManifest } from '../../../src/log/manifest-file.ts'
+import type { Extent } from '../../../src/log/manifest.ts'
+import { packPath } from '../../../src/log/segment-files.ts'
+import { isUnreadPack } from '../../../src/log/settle/pack-reader.ts'
 import type { ShardLog } from '../../../src/log/shard-log.ts'
 import { limits } from '../../../src/model/limits.ts'
 import { BadSectorDisk } from '../../support/bad-sector-disk.ts'
@@ -174,5 +177,93 @@ describe('a sealed slot', () => {
     const damaged = [{ firstOffset: 2, lastOffset: 3 }]
     const records = some?.records.filter(({ offset }) => offset !== 2 && offset !== 3)
     assert.deepEqual(stage.contents(stage.log), [all, { ...some, records, damaged }])
+  })
+})
+
+/** Partition 0 lies in two packs; what is added to it now makes all of it move to a file of its own. */
+class PackStage {
+  readonly disk = new BadSectorDisk()
+  readonly log = openSettled(this.disk)
+  readonly records: readonly ReadRecord[]
+  /** Of its records in the first pack. */
+  readonly extent: Extent
+
+  constructor() {
+    const dice = diceOf(10)
+    for (const groups of [5, 1]) {
+      for (let i = 0; i < groups; i++) appendTo(this.log, 0, dice.bytes(900), dice.bytes(900))
+      this.log.sealOpenSlot()
+      settleAll(this.disk, this.log, { sizes: settledSizes })
+    }
+    const partition = loadManifest(this.disk, testDirectory, 0, 1).partitions.get(1)
+    const extent = partition?.segments[0]?.extents[0]
+    assert.ok(extent !== undefined && extent.pack > 0)
+    this.extent = extent
+    appendTo(this.log, 0, dice.bytes(6000))
+    this.log.sealOpenSlot()
+    this.records = readBack(this.log, partitionOf(this.log, 1, 0)).records
+  }
+
+  spoil(start: number, end: number): void {
+    this.disk.bad.push({ path: `/data/${packPath({ shard: 0, placementEpoch: 1 }, this.extent.pack)}`, start, end })
+  }
+
+  settle(givesUpUnread: boolean): ReturnType<typeof settleAll> {
+    return settleAll(this.disk, this.log, { sizes: settledSizes, givesUpUnread })
+  }
+
+  /** Offsets that cannot be read after a start on a disk that reads all it has. */
+  lost(): readonly number[] {
+    this.disk.failuresLeft = 0
+    const again = openSettled(this.disk.killProcess(), 2)
+    const found = readBack(again, partitionOf(again, 1, 0)).records
+    const has = new Set(found.map(({ offset }) => offset))
+    assert.deepEqual(
+      found,
+      this.records.filter(({ offset }) => has.has(offset))
+    )
+    return this.records.flatMap(({ offset }) => (has.has(offset) ? [] : [offset]))
+  }
+}
+
+describe('a pack that the device does not read when its records move on', () => {
+  it('ends the job, as one that may be read later, unless the job gives up', () => {
+    const stage = new PackStage()
+    stage.spoil(stage.extent.position + 10, stage.extent.position + 11)
+    assert.throws(() => stage.settle(false), isUnreadPack)
+    assert.equal(stage.log.sealedSlots.length, 1)
+    stage.disk.failuresLeft = 0
+    assert.equal(stage.settle(false).damagedRuns, 0)
+    assert.deepEqual(stage.lost(), [])
+  })
+
+  it('costs what lies in the block that is given up, which is named, and nothing else', () => {
+    const stage = new PackStage()
+    stage.spoil(stage.extent.position + 10, stage.extent.position + 11)
+    const { damaged, damagedRuns } = stage.settle(true)
+    assert.equal(stage.log.sealedSlots.length, 0)
+    assert.equal(damagedRuns, 1)
+    const lost = stage.lost()
+    const [{ firstOffset, nextOffset } = { firstOffset: -1, nextOffset: -1 }] = damaged
+    assert.ok(lost.length > 0 && nextOffset < stage.extent.nextOffset)
+    assert.ok(lost.every(offset => offset >= firstOffset && offset < nextOffset))
+  })
+
+  it('costs nothing where it is the entries of its blocks that are given up', () => {
+    const stage = new PackStage()
+    stage.spoil(stage.extent.blocksPosition, stage.extent.blocksPosition + 1)
+    assert.equal(stage.settle(true).damagedRuns, 0)
+    assert.ok(stage.disk.failures > 1)
+    assert.deepEqual(stage.lost(), [])
+  })
+
+  it('costs nothing if it can be read before the last try', () => {
+    const stage = new PackStage()
+    stage.spoil(stage.extent.position + 10, stage.extent.position + 11)
+    // Once with all of the extent, then alone.
+    stage.disk.failuresLeft = limits.unreadRunReads
+    assert.equal(stage.settle(true).damagedRuns, 0)
+    assert.equal(stage.disk.failures, limits.unreadRunReads)
+    assert.deepEqual(stage.lost(), [])
   })
 })
