@@ -35,8 +35,8 @@ import { PendingTable, type PendingRequest, type Question } from './pending.ts'
 import type { ProduceFrame, ProduceHead } from './produce-frame.ts'
 import { failureOf, payloadOf } from './reply-payload.ts'
 
-/** Room for topics at start, jobs, cancels; its frames are a quarter at most. */
-const CONTROL_RING_BYTES = 1024 * 1024
+/** Room for topics at start, jobs, cancels; its frames are a quarter at most: a topic that has a range for each partition fits. */
+export const CONTROL_RING_BYTES = 4 * 1024 * 1024
 
 /** What of a shard's start is not the link's own. */
 export type LinkStart = Omit<ShardStart, 'rings' | 'doorbell' | 'oversized' | 'changes' | 'shard'>

@@ -4,6 +4,7 @@ import { test } from 'node:test'
 import { withRange } from '../../../src/model/handles.ts'
 import { limits } from '../../../src/model/limits.ts'
 import { openShard } from '../../../src/shards/open-shard.ts'
+import { CONTROL_RING_BYTES } from '../../../src/shards/shard-link.ts'
 import { packMessage } from '../../../src/wire/msgpack.ts'
 import type { ControlMessage, ShardTopic } from '../../../src/wire/shard/messages.ts'
 
@@ -60,8 +61,10 @@ for (const [count, ranges] of [
   })
 }
 
-test('a topic of more ranges than a message holds of others, as older versions left them, is sent alone', async () => {
-  const { handles, sizes } = await sentFor([topicIn(1, 1), topicIn(2, 2_000), topicIn(3, 1)])
+test('a topic of more ranges than a message holds of others, as older versions left them, is sent alone, and fits', async () => {
+  const most = limits.partitionsMax
+  const { handles, sizes } = await sentFor([topicIn(1, 1), topicIn(2, most), topicIn(3, 1)])
   assert.deepEqual(handles, [1, 2, 3])
   assert.equal(sizes.length, 4)
+  assert.ok(Math.max(...sizes) < CONTROL_RING_BYTES / 4, String(Math.max(...sizes)))
 })
