@@ -224,9 +224,15 @@ export const limits = {
   movedFrameShare: 4,
   /** Copies of produces that wait for their producer id's turn: together one part in this many of requestMemoryBytes, beside it. */
   heldRequestShare: 4,
-  /** Elements of one list of a Kafka message, and of all its lists: far above any real one; each may become an object. */
+  /** Elements of one list of a Kafka message, and of all its lists: all partitions that there can be, and more. Each may become an object. */
   kafkaListElementsMax: 100_000,
-  kafkaMessageElementsMax: 1_000_000,
+  kafkaMessageElementsMax: 250_000,
+  /**
+   * Bytes of the Kafka requests in progress that may name very many things: decoded they take some thirteen times as many
+   * (measured). Those that are as short as the second do not count, and may stand behind others of their connection.
+   */
+  kafkaLongRequestsBytes: 4 * 1024 * 1024,
+  kafkaShortRequestBytesMax: 4 * 1024,
   /** Requests in progress on one Kafka connection: clients have five in flight. Further ones wait in its socket. */
   kafkaConnectionRequestsMax: 16,
   /** Partitions that one Kafka fetch reads at once: enough to keep shards busy, few enough that little is read in vain. */

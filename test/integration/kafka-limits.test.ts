@@ -249,3 +249,19 @@ test('many who dribble the largest request hold no more than the budget, and who
   writer.socket.destroy()
   await untilNothingIsHeld(s)
 })
+
+test('long answers to a client that does not read are in the reply memory, which bounds them, and are given back', async t => {
+  const { gateway, address, api, replyBudget } = await stage(t, { timeouts: { stalledMs: 600_000 } })
+  for (let index = 0; index < 18; index++) await api.createTopic(`t${index}`, 10_000)
+  const frame = Buffer.concat(
+    requestFrame(apis.metadata, { apiVersion: 12, correlationId: 1, clientId: null }, { topics: null })
+  )
+  const sockets = await Promise.all(Array.from({ length: 16 }, () => openSocket(t, { address } as Stage)))
+  for (const socket of sockets) socket.write(Buffer.concat(Array.from({ length: 16 }, () => frame)))
+  await waitFor('the memory to be full', () => replyBudget.usedBytes >= replyBudget.limitBytes)
+  // An answer is begun where there is room, and has some five million bytes here.
+  assert.ok(replyBudget.usedBytes < replyBudget.limitBytes + 8 * 5_000_000, `${replyBudget.usedBytes} bytes are held`)
+  for (const socket of sockets) socket.destroy()
+  await waitFor('the connections to be gone', () => gateway.connectionCount === 0)
+  await waitFor('the memory to be given back', () => replyBudget.usedBytes === 0)
+})

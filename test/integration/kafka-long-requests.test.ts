@@ -254,3 +254,63 @@ test('what comes right behind a commit of very many offsets does not overtake it
   const { groups } = await client.call(apis.offsetFetch, 8, { groups: [group] })
   assert.equal(groups[0]?.topics[0]?.partitions[0]?.committedOffset, 2)
 })
+
+/** Names of topics that are not there, of which Metadata has asked so far. */
+function askedNames({ server }: TestBroker): string[] {
+  const asked: string[] = []
+  const count = server.broker.partitionCountOf.bind(server.broker)
+  server.broker.partitionCountOf = (who, name) => {
+    asked.push(name)
+    return count(who, name)
+  }
+  return asked
+}
+
+test('of long requests on one connection the next is taken when the one before it is answered', async t => {
+  const broker = await startBroker(t)
+  const asked = askedNames(broker)
+  const client = await connectKafka(t, broker.kafka)
+  const requests = ['first', 'second', 'third'].map(request => names(NAMES).map(name => `${request}-${name}`))
+  for (const named of requests) client.send(apis.metadata, 12, { topics: named.map(name => ({ name })) })
+  for (const [index, named] of requests.entries()) {
+    const answer = await client.next()
+    assert.equal(answer?.correlationId, index + 1)
+    assert.equal(asked.slice(index * NAMES).filter(name => named.includes(name)).length, NAMES)
+  }
+  assert.deepEqual(asked, requests.flat())
+})
+
+test('a short request before a long one, and one behind it, are answered in their order', async t => {
+  const broker = await startBroker(t)
+  const client = await connectKafka(t, broker.kafka)
+  client.send(apis.apiVersions, 0, {})
+  client.send(apis.metadata, 12, { topics: topics({}) })
+  client.send(apis.apiVersions, 0, {})
+  for (const id of [1, 2, 3]) assert.equal((await client.next())?.correlationId, id)
+})
+
+test('long requests have room together, and what is beyond it waits and is answered', async t => {
+  const broker = await startBroker(t)
+  const asked = askedNames(broker)
+  // Each is as large as half of the room.
+  const long = 'n'.repeat(190)
+  const count = Math.ceil(limits.kafkaLongRequestsBytes / 2 / (long.length + 12))
+  const clients = await Promise.all([0, 1, 2, 3, 4].map(() => connectKafka(t, broker.kafka)))
+  for (const [index, client] of clients.entries()) {
+    const named = names(count).map(name => ({ name: `${index}-${name}-${long}`.slice(0, long.length) }))
+    client.send(apis.metadata, 12, { topics: named })
+  }
+  const open = new Set<string>()
+  let most = 0
+  const left = new Map<string, number>()
+  const answered = await Promise.all(clients.map(client => client.next()))
+  for (const name of asked) {
+    const request = name.slice(0, 1)
+    open.add(request)
+    most = Math.max(most, open.size)
+    left.set(request, (left.get(request) ?? count) - 1)
+    if (left.get(request) === 0) open.delete(request)
+  }
+  assert.ok(most <= 2, `${most} were in progress`)
+  assert.ok(answered.every(answer => answer !== null))
+})

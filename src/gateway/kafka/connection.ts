@@ -32,7 +32,7 @@ import type { SaslSession } from './sasl-session.ts'
 
 type State = 'open' | 'closing' | 'lingering' | 'closed'
 /** Why the whole request in front is not taken. */
-type Stall = 'none' | 'held' | 'inFlight' | 'unsent' | 'muted' | 'noMemory'
+type Stall = 'none' | 'held' | 'inFlight' | 'unsent' | 'muted' | 'noMemory' | 'behindOthers' | 'noRoom'
 
 /** Memory of the requests of a client. */
 export type RequestMemory = ReceiveBudget
@@ -58,7 +58,7 @@ export class KafkaConnection implements ExchangeOwner, ByteTaker, HostedConnecti
   #inputEnded = false
   #holdCount = 0
   #muteTimer: NodeJS.Timeout | null = null
-  /** Waits for memory: asked once, not once per attempt. */
+  /** Waits for memory or room: asked once, not once per attempt. */
   #isWaiting = false
 
   /** @param memory what the requests of this client may hold. @param advertised where it is told to come again. */
@@ -89,6 +89,10 @@ export class KafkaConnection implements ExchangeOwner, ByteTaker, HostedConnecti
       host.logger.debug({ remoteAddress, error: error.message }, 'a Kafka connection broke')
     })
     socket.on('close', () => this.#onClose())
+  }
+
+  get isBusy(): boolean {
+    return this.#exchanges.length > 0
   }
 
   get memoryWaitSinceMs(): number {
@@ -178,7 +182,8 @@ export class KafkaConnection implements ExchangeOwner, ByteTaker, HostedConnecti
   afterDelivery(): void {
     this.#outbox.flush(this.#host.clock.monotonicMs())
     const stall = this.#stall
-    if (stall !== 'none' && stall !== 'noMemory' && this.#ownStall() !== stall) this.#host.wake(this)
+    const isOwn = stall !== 'none' && stall !== 'noMemory' && stall !== 'noRoom'
+    if (isOwn && this.#ownStall() !== stall) this.#host.wake(this)
     this.#endIfDone()
   }
 
@@ -256,6 +261,10 @@ export class KafkaConnection implements ExchangeOwner, ByteTaker, HostedConnecti
       const body = [start + FRAME_SIZE_BYTES, start + expectedBytes] as const
       const taken = isBare ? requests.takeBare(this, bytes, ...body) : requests.take(this, bytes, ...body)
       if (typeof taken === 'number') return this.#waitMuted(taken)
+      if (typeof taken === 'string') {
+        this.#stall = taken
+        return
+      }
       if (taken !== null) return this.refuse(taken.reason, taken.problem)
       this.#consume()
     }
@@ -284,6 +293,7 @@ export class KafkaConnection implements ExchangeOwner, ByteTaker, HostedConnecti
   #ownStall(): Stall {
     if (this.#holdCount > 0) return 'held'
     if (this.#muteTimer !== null) return 'muted'
+    if (this.#stall === 'behindOthers' && this.isBusy) return 'behindOthers'
     if (this.#exchanges.length >= limits.kafkaConnectionRequestsMax) return 'inFlight'
     return this.#outbox.unsentBytes >= limits.unsentBytesMax ? 'unsent' : 'none'
   }
@@ -295,12 +305,14 @@ export class KafkaConnection implements ExchangeOwner, ByteTaker, HostedConnecti
     else this.#reading.noteEnough()
     if (this.#stall === 'none') return this.#unpause()
     this.#pause()
-    if (this.#isWaiting || this.#stall !== 'noMemory') return
+    if (this.#isWaiting || (this.#stall !== 'noMemory' && this.#stall !== 'noRoom')) return
     this.#isWaiting = true
-    this.#host.receive.budget.whenReleased(() => {
+    const goOn = (): void => {
       this.#isWaiting = false
       this.#host.wake(this)
-    })
+    }
+    if (this.#stall === 'noMemory') this.#host.receive.budget.whenReleased(goOn)
+    else this.#host.requests.whenRoom(goOn)
   }
 
   #pause(): void {

@@ -11,11 +11,14 @@ import type { BufferPool } from '../shared/buffer-pool.ts'
 import type { ReplyShare } from '../shared/reply-share.ts'
 import type { Enclosed, KafkaCall, KafkaClient, KafkaServices } from './handler.ts'
 import type { CloseReason } from './probe.ts'
+import type { Pace } from './request-turns.ts'
 
 /** What a connection is to its exchanges. */
 export interface ExchangeOwner extends KafkaClient {
   readonly replies: ReplyShare
   readonly pool: BufferPool
+  /** Requests that were taken are not answered yet. */
+  readonly isBusy: boolean
   /** One more request is in progress. */
   begin(exchange: Exchange): void
   /** That one is answered, or never will be. `errors`: the codes within its response. */
@@ -26,6 +29,16 @@ export interface ExchangeOwner extends KafkaClient {
   /** Sends a token of SASL that has no header. */
   sendBare(token: Buffer): void
 }
+
+/** What a request brings. */
+export interface Asked {
+  readonly who: Principal
+  readonly body: object
+  /** Of services.longRequests: given back when it is answered. */
+  readonly chargedBytes: number
+}
+
+const noChunks: Enclosed['chunkOf'] = new Map()
 
 /** An Api whose response may be written, whatever it is: the handler has seen to its type. */
 type AnyWritable = AnyApi & { readonly response: Message }
@@ -47,14 +60,16 @@ export class Exchange implements KafkaCall {
   #onClosing: (() => void) | null = null
   #isFirst = false
   #onFirst: (() => void) | null = null
+  #pace: Pace | null = null
+  readonly #chargedBytes: number
 
-  /** @param who asks; the header was checked, the body decoded. */
+  /** The header was checked, the body decoded. */
   constructor(
     client: ExchangeOwner,
     services: KafkaServices,
     api: AnyApi,
     { apiVersion, correlationId, clientId }: RequestHeader,
-    asked: { readonly who: Principal; readonly body: object }
+    asked: Asked
   ) {
     this.client = client
     this.services = services
@@ -64,6 +79,7 @@ export class Exchange implements KafkaCall {
     this.clientId = clientId
     this.who = asked.who
     this.body = asked.body as ReadOf<FieldTable>
+    this.#chargedBytes = asked.chargedBytes
     this.startMs = services.clock.monotonicMs()
   }
 
@@ -75,6 +91,11 @@ export class Exchange implements KafkaCall {
     return this.client.pool
   }
 
+  get pace(): Pace {
+    this.#pace ??= this.services.requestTurns.begin(callback => this.whenFirst(callback))
+    return this.#pace
+  }
+
   answer(response: WriteOf<FieldTable>, enclosed: Enclosed | null = null): void {
     assert(this.frame === null, 'a request is answered once')
     this.enclosed = enclosed
@@ -84,23 +105,38 @@ export class Exchange implements KafkaCall {
   async answerInTurns(response: WriteOf<FieldTable>): Promise<void> {
     const steps = responseSteps(this.api as AnyWritable, this.version, this.#correlationId, response)
     let step = steps.next()
+    if (step.done !== true) {
+      await this.pace.next()
+      await this.#reserve(step.value)
+    }
+    let reservedBytes = 0
     while (step.done !== true) {
-      await this.services.requestTurns.next()
+      reservedBytes += step.value
       step = steps.next()
+      if (step.done === true) break
+      // What was begun is written whatever the memory: one that waited amid its answer could wait for another that does.
+      this.replies.charge(step.value)
+      await this.pace.next()
     }
     assert(this.frame === null, 'a request is answered once')
+    if (reservedBytes > 0) this.enclosed = { reservedBytes, chunkOf: noChunks }
     this.#finish(step.value)
+  }
+
+  async #reserve(bytes: number): Promise<void> {
+    while (!this.replies.reserveMore(bytes)) await new Promise<void>(resolve => this.replies.whenReleased(resolve))
   }
 
   #finish({ pieces, errorCodes }: ResponseFrame): void {
     this.frame = pieces
+    this.#pace?.end()
+    if (this.#chargedBytes > 0) this.services.longRequests.release(this.#chargedBytes)
     this.client.finished(this, errorCodes)
   }
 
   answerNothing(): void {
     assert(this.frame === null, 'a request is answered once')
-    this.frame = []
-    this.client.finished(this, [])
+    this.#finish({ pieces: [], errorCodes: [] })
   }
 
   close(reason: CloseReason): void {

@@ -168,7 +168,8 @@ class Listener implements KafkaGateway, ConnectionHost {
     const refusedLogins = new RefusedLogins(logger, clock)
     const shared = { broker, settings, logger, requestBudget, clock, topicIds, fetchSessions, refusedLogins }
     const turns = { readTurns: new KeyTurns(), requestTurns: new RequestTurns() }
-    return { ...shared, ...turns, aheadRoom: this.#aheadRoom, clusterId: directoryId, handlers: kafkaHandlers }
+    const rooms = { longRequests: new ByteBudget(limits.kafkaLongRequestsBytes), aheadRoom: this.#aheadRoom }
+    return { ...shared, ...turns, ...rooms, clusterId: directoryId, handlers: kafkaHandlers }
   }
 
   #buildWay(bind: KafkaBind): Way {

@@ -18,7 +18,7 @@ import type { FetchSessions } from './fetch-sessions.ts'
 import type { KeyTurns } from './key-turns.ts'
 import type { CloseReason } from './probe.ts'
 import type { RefusedLogins } from './refused-logins.ts'
-import type { RequestTurns } from './request-turns.ts'
+import type { Pace, RequestTurns } from './request-turns.ts'
 import type { SaslSession } from './sasl-session.ts'
 import type { KafkaSettings } from './settings.ts'
 import type { TopicIds } from './topic-ids.ts'
@@ -44,6 +44,8 @@ export interface KafkaServices {
   readonly readTurns: KeyTurns
   /** Of requests that name very many things. */
   readonly requestTurns: RequestTurns
+  /** Bytes of those that are in progress: decoded they take some thirteen times as many (measured). */
+  readonly longRequests: ByteBudget
   /** Of the data directory: clients take it for the id of the cluster. */
   readonly clusterId: string
   /** Where copies of requests are charged that must outlive their handler's return. */
@@ -86,8 +88,13 @@ export interface KafkaCall<Request extends FieldTable = FieldTable, Response ext
   /** Memory of answers: what holds much of it reserves before. */
   readonly replies: ReplyShare
   readonly pool: BufferPool
+  /** How far it may go before others have their turn. */
+  readonly pace: Pace
   answer(response: WriteOf<Response>, enclosed?: Enclosed): void
-  /** The same of a response that may be long: others have their turns while it is written. Rejects on a bug in it. */
+  /**
+   * The same of a response that may be long: others have their turns while it is written. One that is waits until none before it
+   * is in progress, and for reply memory. Rejects on a bug in it.
+   */
   answerInTurns(response: WriteOf<Response>): Promise<void>
   /** There is no response to this request (acks 0). */
   answerNothing(): void
@@ -114,6 +121,8 @@ export interface KafkaHandler {
   readonly api: AnyApi
   /** May be asked before the client has authenticated. */
   readonly isOpenToAll: boolean
+  /** Its requests may name very many things: one that is not short is taken when none before it is in progress, and few such are. */
+  readonly isLong: boolean
   /** Ms for which a request of that client is not taken yet: it stays in its socket. */
   readonly waitMsOf: (services: KafkaServices, who: Principal) => number
   /** @returns undefined, or what rejects if the handler met a bug. */
@@ -124,8 +133,16 @@ export interface KafkaHandler {
 export function handlerOf<Request extends FieldTable, Response extends FieldTable>(
   api: Api<Request, Response>,
   run: (call: KafkaCall<Request, Response>) => void | Promise<void>,
-  { isOpenToAll = false, waitMsOf = () => 0 }: Partial<Pick<KafkaHandler, 'isOpenToAll' | 'waitMsOf'>> = {}
+  { isOpenToAll = false, isLong = false, waitMsOf = () => 0 }: Partial<Omit<KafkaHandler, 'api' | 'run'>> = {}
 ): KafkaHandler {
   // The table holds handlers of many types: what a call brings was decoded, and is encoded, after this very API.
-  return { api, isOpenToAll, waitMsOf, run: call => run(call as unknown as KafkaCall<Request, Response>) }
+  return { api, isOpenToAll, isLong, waitMsOf, run: call => run(call as unknown as KafkaCall<Request, Response>) }
+}
+
+/** @returns the row of an API whose requests may name very many things, or ask for them. */
+export function longHandlerOf<Request extends FieldTable, Response extends FieldTable>(
+  api: Api<Request, Response>,
+  run: (call: KafkaCall<Request, Response>) => void | Promise<void>
+): KafkaHandler {
+  return handlerOf(api, run, { isLong: true })
 }

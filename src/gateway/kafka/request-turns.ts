@@ -1,6 +1,8 @@
 /**
  * Requests that name very many things, in turns: after a share of its entries a request lets the event loop go round, and all
- * that wait so go on one after another, one in a round. So neither a long request nor many of them hold everybody else.
+ * that wait so go on one after another, one in a round. So neither a long request nor many of them hold everybody else. What a
+ * request has found out stays in memory until its answer is written: so few are long at once, each the first of its
+ * connection, and the others wait with what they found in one share.
  * Main thread; one instance per listener.
  *
  * A share is counted, not timed: what a request does between two turns is the same on every machine.
@@ -10,9 +12,13 @@
 export const ENTRIES_A_TURN = 100
 /** Entries of a request that wait for shards at once, where their order does not matter. */
 const TOGETHER = 32
+/** Requests that are beyond their first share at once: what they found out is in memory until it is answered. */
+export const LONG_AT_ONCE = 8
 
 export class RequestTurns {
   readonly #waiting: (() => void)[] = []
+  readonly #line: (() => void)[] = []
+  #longCount = 0
   readonly #afterRound: (callback: () => void) => void
   readonly #goOn = (): void => {
     this.#waiting.shift()?.()
@@ -32,20 +38,40 @@ export class RequestTurns {
     })
   }
 
-  /** For one request. */
-  begin(): Pace {
-    return new Pace(this)
+  /** Resolves when one more request may be long: `leave` ends that. */
+  enter(): Promise<void> {
+    if (this.#longCount < LONG_AT_ONCE) {
+      this.#longCount++
+      return Promise.resolve()
+    }
+    return new Promise(resolve => this.#line.push(resolve))
+  }
+
+  /** A request that was long is over: the next one may be, in its place. */
+  leave(): void {
+    const next = this.#line.shift()
+    if (next === undefined) this.#longCount--
+    else next()
+  }
+
+  /** For one request. @param whenFirst calls back when none before it on its connection is in progress. */
+  begin(whenFirst: (callback: () => void) => void = callback => callback()): Pace {
+    return new Pace(this, whenFirst)
   }
 }
 
 /** How far one request may go before its next turn. */
 export class Pace {
   readonly #turns: RequestTurns
+  readonly #whenFirst: (callback: () => void) => void
   #left = ENTRIES_A_TURN
   #turn: Promise<void> | null = null
+  #isLong = false
+  #isOver = false
 
-  constructor(turns: RequestTurns) {
+  constructor(turns: RequestTurns, whenFirst: (callback: () => void) => void) {
     this.#turns = turns
+    this.#whenFirst = whenFirst
   }
 
   /** To be awaited behind so many entries. @returns null: the request may go on at once. */
@@ -53,12 +79,36 @@ export class Pace {
     // Who works on another entry of the same request waits for the same turn.
     if (this.#turn !== null) return this.#turn
     this.#left -= count
-    if (this.#left > 0) return null
-    this.#turn = this.#turns.next().then(() => {
-      this.#left = ENTRIES_A_TURN
-      this.#turn = null
-    })
+    return this.#left > 0 ? null : this.next()
+  }
+
+  /** To be awaited before what may be as much as a share by itself. */
+  next(): Promise<void> {
+    this.#turn ??= this.#takeTurn()
     return this.#turn
+  }
+
+  /** The request is answered, or never will be. */
+  end(): void {
+    this.#isOver = true
+    if (this.#isLong) this.#turns.leave()
+    this.#isLong = false
+  }
+
+  async #takeTurn(): Promise<void> {
+    if (!this.#isLong && !this.#isOver) await this.#becomeLong()
+    await this.#turns.next()
+    this.#left = ENTRIES_A_TURN
+    this.#turn = null
+  }
+
+  async #becomeLong(): Promise<void> {
+    // First of its connection, then long: else those that are could wait for one that may not be.
+    await new Promise<void>(resolve => this.#whenFirst(resolve))
+    await this.#turns.enter()
+    this.#isLong = true
+    // Another of its entries has failed meanwhile.
+    if (this.#isOver) this.end()
   }
 
   /** Handles entries one after the other. @returns what that returns, in their order. */

@@ -8,14 +8,15 @@
  *   | before authentication, if not open to all    | close                                          |
  *   | of a key that was revoked                    | close                                          |
  *   | a produce of a key that is in debt           | not taken before that is over                  |
+ *   | one of names that is long                    | not taken behind others, nor beyond their room |
  */
-import type { Principal } from '../../model/principal.ts'
+import { limits } from '../../model/limits.ts'
 import { nobody } from './nobody.ts'
 import { apiVersions } from '../../wire/kafka/apis/api-versions.ts'
 import { kafkaErrors } from '../../wire/kafka/errors.ts'
 import { readRequestHeader, type RequestHeader } from '../../wire/kafka/headers.ts'
 import { newRequestId } from '../shared/request-ids.ts'
-import { Exchange, type ExchangeOwner } from './exchange.ts'
+import { Exchange, type Asked, type ExchangeOwner } from './exchange.ts'
 import type { KafkaHandler, KafkaServices } from './handler.ts'
 import { advertised } from './handlers/api-versions.ts'
 import type { CloseReason } from './probe.ts'
@@ -26,14 +27,22 @@ export interface Refusal {
   readonly problem: string
 }
 
-/** What becomes of a request: null: it is in progress, or answered; a number: it may come again in so many ms. */
-export type Taken = Refusal | number | null
+/**
+ * What becomes of a request: null: it is in progress, or answered; a number: it may come again in so many ms; a text: it waits
+ * for those before it, or for room among the long ones.
+ */
+export type Taken = Refusal | number | 'behindOthers' | 'noRoom' | null
 
 export class RequestTaker {
   readonly #services: KafkaServices
 
   constructor(services: KafkaServices) {
     this.#services = services
+  }
+
+  /** Calls back once when there may be room for one more long request. */
+  whenRoom(callback: () => void): void {
+    this.#services.longRequests.whenReleased(callback)
   }
 
   /** Takes the request bytes[start, end), borrowed until return. */
@@ -50,9 +59,17 @@ export class RequestTaker {
     if (apiVersion < first || apiVersion > last) return this.#refuseVersion(client, handler, header)
     const waitMs = who === null ? 0 : handler.waitMsOf(this.#services, who)
     if (waitMs > 0) return waitMs
+    const chargedBytes = handler.isLong && end - start > limits.kafkaShortRequestBytesMax ? end - start : 0
+    if (chargedBytes > 0) {
+      if (client.isBusy) return 'behindOthers'
+      if (!this.#services.longRequests.tryReserve(chargedBytes)) return 'noRoom'
+    }
     const body = handler.api.request.decode(apiVersion, bytes, header.bodyStart, end)
-    if (typeof body === 'string') return { reason: 'malformed', problem: `${handler.api.name} ${apiVersion}: ${body}` }
-    this.#run(client, handler, header, { who: who ?? nobody, body })
+    if (typeof body === 'string') {
+      if (chargedBytes > 0) this.#services.longRequests.release(chargedBytes)
+      return { reason: 'malformed', problem: `${handler.api.name} ${apiVersion}: ${body}` }
+    }
+    this.#run(client, handler, header, { who: who ?? nobody, body, chargedBytes })
     return null
   }
 
@@ -74,12 +91,7 @@ export class RequestTaker {
     return { reason: 'authRequired', problem }
   }
 
-  #run(
-    client: ExchangeOwner,
-    handler: KafkaHandler,
-    header: RequestHeader,
-    asked: { readonly who: Principal; readonly body: object }
-  ): void {
+  #run(client: ExchangeOwner, handler: KafkaHandler, header: RequestHeader, asked: Asked): void {
     const exchange = new Exchange(client, this.#services, handler.api, header, asked)
     client.begin(exchange)
     try {
@@ -106,7 +118,7 @@ export class RequestTaker {
       const problem = `${api.name} ${apiVersion} is not served here: ${first} to ${last} are`
       return { reason: 'unsupportedVersion', problem }
     }
-    const asked = { who: nobody, body: {} }
+    const asked = { who: nobody, body: {}, chargedBytes: 0 }
     const exchange = new Exchange(client, this.#services, api, { ...header, apiVersion: 0 }, asked)
     client.begin(exchange)
     const apiKeys = advertised(this.#services.handlers)

@@ -40,6 +40,12 @@ export class ReplyShare {
     return true
   }
 
+  /** Counts bytes of an answer that was begun, whatever the share and the memory. */
+  charge(bytes: number): void {
+    this.#budget.charge(bytes)
+    this.#heldBytes += bytes
+  }
+
   /** Gives back what was reserved. */
   release(bytes: number): void {
     this.#heldBytes -= bytes

@@ -161,21 +161,25 @@ export function responseFrame<Response extends FieldTable>(
   return { pieces: sized(writer), errorCodes: writer.errorCodes }
 }
 
-/** Makes the same frame in steps: one ends behind the element of a list of the response with which it has STEP_BYTES. */
+/**
+ * Makes the same frame in steps: one ends behind the element of a list of the response with which it has STEP_BYTES, and says
+ * how many bytes it wrote.
+ */
 export function* responseSteps<Response extends FieldTable>(
   api: Answerable<Response>,
   apiVersion: number,
   correlationId: number,
   body: WriteOf<Response>
-): Generator<void, ResponseFrame> {
+): Generator<number, ResponseFrame> {
   const writer = beginResponse(api, apiVersion, correlationId)
   let begun = 0
   for (const _ of api.response.steps(writer, apiVersion, body)) {
-    if (writer.length - begun < STEP_BYTES) continue
+    const written = writer.length - begun
+    if (written < STEP_BYTES) continue
     // What is a piece is not copied when there is more.
     writer.cut()
     begun = writer.length
-    yield
+    yield written
   }
   return { pieces: sized(writer), errorCodes: writer.errorCodes }
 }

@@ -5,11 +5,12 @@
  */
 import { authorise } from '../../../model/access.ts'
 import { BrokerError } from '../../../model/errors.ts'
+import type { Pace } from '../request-turns.ts'
 import type { TopicConfig, TopicConfigPatch } from '../../../model/topic.ts'
 import { alterConfigs, incrementalAlterConfigs } from '../../../wire/kafka/apis/alter-configs.ts'
 import { kafkaErrors } from '../../../wire/kafka/errors.ts'
 import { resourceTypes } from '../config-resources.ts'
-import { handlerOf, type KafkaHandler, type KafkaServices } from '../handler.ts'
+import { longHandlerOf, type KafkaHandler, type KafkaServices } from '../handler.ts'
 import type { Principal } from '../../../model/principal.ts'
 import { refusalOfMany } from '../named-topics.ts'
 import { toldOfConfig } from '../refusals.ts'
@@ -19,7 +20,7 @@ import { changedList, fallbackPatch, patchOf } from '../topic-configs.ts'
 /** What is done to one setting. */
 const operations = { set: 0, delete: 1, append: 2, subtract: 3 } as const
 
-export const alterConfigsHandler: KafkaHandler = handlerOf(alterConfigs, async call => {
+export const alterConfigsHandler: KafkaHandler = longHandlerOf(alterConfigs, async call => {
   const { settings } = call.services
   const responses = await alterAll(call, call.body.resources, resource =>
     merged([fallbackPatch(settings), ...resource.configs.map(({ name, value }) => patchOf(name, value, settings))])
@@ -27,7 +28,7 @@ export const alterConfigsHandler: KafkaHandler = handlerOf(alterConfigs, async c
   await call.answerInTurns({ responses })
 })
 
-export const incrementalAlterConfigsHandler: KafkaHandler = handlerOf(incrementalAlterConfigs, async call => {
+export const incrementalAlterConfigsHandler: KafkaHandler = longHandlerOf(incrementalAlterConfigs, async call => {
   const responses = await alterAll(call, call.body.resources, (resource, current) =>
     merged(resource.configs.map(change => changeOf(change, current, call.services)))
   )
@@ -63,6 +64,7 @@ function changeOf(change: Change, current: TopicConfig, { settings }: KafkaServi
 interface Asked {
   readonly who: Principal
   readonly services: KafkaServices
+  readonly pace: Pace
   readonly body: { readonly validateOnly: boolean }
 }
 
@@ -79,7 +81,7 @@ function alterAll<Given extends Resource>(
   patchFrom: (resource: Given, current: TopicConfig) => TopicConfigPatch
 ) {
   const refusal = refusalOfMany('resources', resources.length)
-  return asked.services.requestTurns.begin().inOrder(resources, resource => {
+  return asked.pace.inOrder(resources, resource => {
     const { resourceType, resourceName } = resource
     if (refusal !== null) return { resourceType, resourceName, ...refusal }
     return alter(asked, resource, current => patchFrom(resource, current))

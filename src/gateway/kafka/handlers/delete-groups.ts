@@ -1,12 +1,12 @@
 /** DeleteGroups: each with its offsets, if it has no members. Main thread. */
 import { deleteGroups } from '../../../wire/kafka/apis/delete-groups.ts'
 import { codeOf } from '../group-codes.ts'
-import { handlerOf, type KafkaHandler } from '../handler.ts'
+import { longHandlerOf, type KafkaHandler } from '../handler.ts'
 
-export const deleteGroupsHandler: KafkaHandler = handlerOf(deleteGroups, async call => {
+export const deleteGroupsHandler: KafkaHandler = longHandlerOf(deleteGroups, async call => {
   const { groups } = call.services.broker
   // One after the other: each is a write to the store.
-  const results = await call.services.requestTurns.begin().inOrder(call.body.groupsNames, async groupId => {
+  const results = await call.pace.inOrder(call.body.groupsNames, async groupId => {
     const outcome = await groups.remove(call.who, groupId).then(
       () => null,
       (error: unknown) => error

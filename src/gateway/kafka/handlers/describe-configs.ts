@@ -8,7 +8,7 @@ import { kafkaErrors } from '../../../wire/kafka/errors.ts'
 import type { ReadOf, WriteOf } from '../../../wire/kafka/schema.ts'
 import { showBrokerConfig } from '../broker-configs.ts'
 import { resourceTypes } from '../config-resources.ts'
-import { handlerOf, type KafkaCall, type KafkaHandler } from '../handler.ts'
+import { longHandlerOf, type KafkaCall, type KafkaHandler } from '../handler.ts'
 import { NODE_ID } from '../node.ts'
 import { toldOf } from '../refusals.ts'
 import { showConfig, type ShownConfig } from '../topic-configs.ts'
@@ -17,13 +17,13 @@ type Call = KafkaCall<typeof describeConfigs.request.fields, typeof describeConf
 type Resource = ReadOf<typeof describeConfigs.request.fields>['resources'][number]
 type Told = WriteOf<typeof describeConfigs.response.fields>['results'][number]
 
-export const describeConfigsHandler: KafkaHandler = handlerOf(describeConfigs, async call => {
+export const describeConfigsHandler: KafkaHandler = longHandlerOf(describeConfigs, async call => {
   const asked = new Map<string, Resource>()
   for (const resource of call.body.resources) {
     const place = `${resource.resourceType} ${resource.resourceName}`
     if (!asked.has(place)) asked.set(place, resource)
   }
-  const pace = call.services.requestTurns.begin()
+  const { pace } = call
   const results = await pace.inOrder(asked.values(), resource => describeOne(call, resource))
   await call.answerInTurns({ results })
 })

@@ -7,13 +7,13 @@ import { describeGroups } from '../../../wire/kafka/apis/describe-groups.ts'
 import { kafkaErrors } from '../../../wire/kafka/errors.ts'
 import type { WriteOf } from '../../../wire/kafka/schema.ts'
 import { codeOf } from '../group-codes.ts'
-import { handlerOf, type KafkaCall, type KafkaHandler } from '../handler.ts'
+import { longHandlerOf, type KafkaCall, type KafkaHandler } from '../handler.ts'
 
 type Call = KafkaCall<typeof describeGroups.request.fields, typeof describeGroups.response.fields>
 type ToldGroup = WriteOf<typeof describeGroups.response.fields>['groups'][number]
 
-export const describeGroupsHandler: KafkaHandler = handlerOf(describeGroups, async call => {
-  const pace = call.services.requestTurns.begin()
+export const describeGroupsHandler: KafkaHandler = longHandlerOf(describeGroups, async call => {
+  const { pace } = call
   const groups = await pace.inOrder(new Set(call.body.groups), group => describe(call, group))
   await call.answerInTurns({ groups })
 })

@@ -4,7 +4,7 @@
  */
 import { findCoordinator } from '../../../wire/kafka/apis/find-coordinator.ts'
 import { kafkaErrors } from '../../../wire/kafka/errors.ts'
-import { handlerOf, type KafkaHandler } from '../handler.ts'
+import { longHandlerOf, type KafkaHandler } from '../handler.ts'
 import { NODE_ID } from '../node.ts'
 
 /** Kinds of keys. */
@@ -13,7 +13,7 @@ const TRANSACTION = 1
 /** The first version that asks for many. */
 const MANY_SINCE = 4
 
-export const findCoordinatorHandler: KafkaHandler = handlerOf(findCoordinator, call => {
+export const findCoordinatorHandler: KafkaHandler = longHandlerOf(findCoordinator, call => {
   const { body, client, version } = call
   const found = body.keyType === GROUP ? { nodeId: NODE_ID, ...client.advertised } : { nodeId: -1, host: '', port: -1 }
   const told = { ...found, ...refusalOf(body.keyType) }

@@ -3,11 +3,11 @@ import type { ClassicLeaver } from '../../../model/classic-groups.ts'
 import { leaveGroup } from '../../../wire/kafka/apis/leave-group.ts'
 import { kafkaErrors } from '../../../wire/kafka/errors.ts'
 import { codeOf } from '../group-codes.ts'
-import { handlerOf, type KafkaHandler } from '../handler.ts'
+import { longHandlerOf, type KafkaHandler } from '../handler.ts'
 
 const MANY_SINCE = 3
 
-export const leaveGroupHandler: KafkaHandler = handlerOf(leaveGroup, call => {
+export const leaveGroupHandler: KafkaHandler = longHandlerOf(leaveGroup, call => {
   const { body, version, who, services } = call
   const leavers = version < MANY_SINCE ? [{ memberId: body.memberId, instanceId: null }] : body.members.map(leaverOf)
   let codes: number[]

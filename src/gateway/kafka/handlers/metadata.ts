@@ -14,9 +14,10 @@ import { metadata } from '../../../wire/kafka/apis/metadata.ts'
 import { kafkaErrors } from '../../../wire/kafka/errors.ts'
 import { ZERO_UUID, type WriteOf } from '../../../wire/kafka/schema.ts'
 import { DEFAULT_PARTITIONS } from '../broker-configs.ts'
-import { handlerOf, type KafkaCall, type KafkaHandler } from '../handler.ts'
+import { longHandlerOf, type KafkaCall, type KafkaHandler } from '../handler.ts'
 import { LEADER_EPOCH, NODE_ID } from '../node.ts'
 import { toldOf } from '../refusals.ts'
+import type { Pace } from '../request-turns.ts'
 import { KAFKA_PARTITIONER } from '../topic-configs.ts'
 import { nameOfId } from '../topic-names.ts'
 
@@ -25,7 +26,7 @@ type Response = typeof metadata.response.fields
 type Call = KafkaCall<Request, Response>
 type ToldTopic = WriteOf<Response>['topics'][number]
 
-export const metadataHandler: KafkaHandler = handlerOf(metadata, async call => {
+export const metadataHandler: KafkaHandler = longHandlerOf(metadata, async call => {
   const { client, services } = call
   const topics = await wantedTopics(call)
   const { host, port } = client.advertised
@@ -41,9 +42,9 @@ export const metadataHandler: KafkaHandler = handlerOf(metadata, async call => {
 async function wantedTopics(call: Call): Promise<ToldTopic[]> {
   const { version, body, who, services } = call
   const { topics } = body
-  const pace = services.requestTurns.begin()
+  const { pace } = call
   if (topics === null || (version === 0 && topics.length === 0)) {
-    const told = await pace.inOrder(services.broker.listTopics(who), name => describe(call, name))
+    const told = await pace.inOrder(services.broker.listTopics(who), name => inShares(pace, describe(call, name)))
     // Deleted meanwhile.
     return told.filter(({ errorCode }) => errorCode !== kafkaErrors.UNKNOWN_TOPIC_OR_PARTITION.code)
   }
@@ -56,7 +57,13 @@ async function wantedTopics(call: Call): Promise<ToldTopic[]> {
     else names.add(known)
   }
   const told = [...unknownIds].map(topicId => unknownTopic(topicId, version))
-  return told.concat(await pace.inOrder(names, name => topicNamed(call, name)))
+  return told.concat(await pace.inOrder(names, async name => inShares(pace, await topicNamed(call, name))))
+}
+
+/** What is said of partitions is there already, so a hundred of them count as one entry more. */
+async function inShares(pace: Pace, topic: ToldTopic): Promise<ToldTopic> {
+  await pace.after(Math.floor(topic.partitions.length / 100))
+  return topic
 }
 
 function unknownTopic(topicId: string, version: number): ToldTopic {

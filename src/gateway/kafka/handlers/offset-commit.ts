@@ -5,12 +5,12 @@
 import { PLACES_AT_ONCE, type ClassicCommit, type ClassicMemberIdentity } from '../../../model/classic-groups.ts'
 import { offsetCommit } from '../../../wire/kafka/apis/offset-commit.ts'
 import { codeOf } from '../group-codes.ts'
-import { handlerOf, type KafkaCall, type KafkaHandler } from '../handler.ts'
+import { longHandlerOf, type KafkaCall, type KafkaHandler } from '../handler.ts'
 import { codesOfPlaces } from './codes-of-places.ts'
 
 type Call = KafkaCall<typeof offsetCommit.request.fields, typeof offsetCommit.response.fields>
 
-export const offsetCommitHandler: KafkaHandler = handlerOf(offsetCommit, async call => {
+export const offsetCommitHandler: KafkaHandler = longHandlerOf(offsetCommit, async call => {
   const { body } = call
   const { memberId, generationIdOrMemberEpoch: generation, groupInstanceId: instanceId } = body
   const places = body.topics.flatMap(({ name, partitions }) => {

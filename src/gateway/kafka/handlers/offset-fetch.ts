@@ -10,7 +10,7 @@ import { noNote } from '../../../model/groups.ts'
 import { offsetFetch } from '../../../wire/kafka/apis/offset-fetch.ts'
 import { kafkaErrors } from '../../../wire/kafka/errors.ts'
 import { codeOf } from '../group-codes.ts'
-import { handlerOf, type KafkaCall, type KafkaHandler } from '../handler.ts'
+import { longHandlerOf, type KafkaCall, type KafkaHandler } from '../handler.ts'
 
 type Call = KafkaCall<typeof offsetFetch.request.fields, typeof offsetFetch.response.fields>
 /** null: all that it has. */
@@ -36,16 +36,19 @@ const MANY_SINCE = 8
 const GROUP_CODE_SINCE = 2
 const nothing: Offset = { offset: -1, note: noNote }
 
-export const offsetFetchHandler: KafkaHandler = handlerOf(offsetFetch, async call => {
-  const { body, version } = call
+export const offsetFetchHandler: KafkaHandler = longHandlerOf(offsetFetch, async call => {
+  const { body, version, pace } = call
   if (version < MANY_SINCE) {
+    if (body.topics === null) await pace.next()
     const { errorCode, topics } = toldOf(call, body.groupId, body.topics)
     return call.answerInTurns({ errorCode, topics, groups: [] })
   }
   const told = new Set<string>()
-  const groups = await call.services.requestTurns.begin().inOrder(body.groups, ({ groupId, topics }) => {
+  const groups = await pace.inOrder(body.groups, async ({ groupId, topics }) => {
     if (told.has(groupId)) return { groupId, errorCode: kafkaErrors.INVALID_REQUEST.code, topics: [] }
     told.add(groupId)
+    // A group may have a hundred thousand offsets, and all of them are looked through.
+    await pace.next()
     return { groupId, ...toldOf(call, groupId, topics) }
   })
   await call.answerInTurns({ topics: [], groups })

@@ -1,7 +1,7 @@
 /** Turns of long requests, counted: the rounds of the event loop are the test's. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { ENTRIES_A_TURN, RequestTurns } from '../../../../src/gateway/kafka/request-turns.ts'
+import { ENTRIES_A_TURN, LONG_AT_ONCE, RequestTurns } from '../../../../src/gateway/kafka/request-turns.ts'
 
 /** An event loop that goes round when it is told to. */
 class Rounds {
@@ -86,6 +86,43 @@ test('of many long requests one goes on in each round, and each has its turn', a
   }
   await Promise.all(requests)
   assert.deepEqual(order, ['first', 'second', 'third'])
+})
+
+test('few requests are long at once, and the next one is when another is over', async () => {
+  const rounds = new Rounds()
+  const handled = new Map<number, number>()
+  const paces = numbers(LONG_AT_ONCE + 2).map(() => rounds.turns.begin())
+  const requests = paces.map((pace, index) =>
+    pace.inOrder(numbers(2 * ENTRIES_A_TURN), () => handled.set(index, (handled.get(index) ?? 0) + 1))
+  )
+  const over = () => [...handled.values()].filter(count => count === 2 * ENTRIES_A_TURN).length
+  await rounds.go()
+  while (!rounds.isIdle) await rounds.go()
+  assert.equal(over(), LONG_AT_ONCE)
+  assert.deepEqual([...handled.values()].slice(LONG_AT_ONCE), [ENTRIES_A_TURN, ENTRIES_A_TURN])
+  // One that fails while it waits does not take the place of another.
+  paces[LONG_AT_ONCE]?.end()
+  paces[0]?.end()
+  await rounds.go()
+  while (!rounds.isIdle) await rounds.go()
+  assert.equal(over(), LONG_AT_ONCE + 2)
+  await Promise.all(requests)
+})
+
+test('a request is not long before it is the first of its connection', async () => {
+  const rounds = new Rounds()
+  let becomeFirst = (): void => assert.fail('nobody asked')
+  let handled = 0
+  const request = rounds.turns
+    .begin(callback => (becomeFirst = callback))
+    .inOrder(numbers(2 * ENTRIES_A_TURN), () => handled++)
+  await rounds.go()
+  assert.equal(handled, ENTRIES_A_TURN)
+  assert.ok(rounds.isIdle)
+  becomeFirst()
+  await rounds.go()
+  while (!rounds.isIdle) await rounds.go()
+  assert.equal((await request).length, 2 * ENTRIES_A_TURN)
 })
 
 test('what fails ends the request, and nothing further is handled', async () => {
