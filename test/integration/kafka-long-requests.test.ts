@@ -3,6 +3,7 @@
  */
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
+import { PARTS_A_TURN } from '../../src/gateway/kafka/handlers/produce.ts'
 import { ENTRIES_A_TURN } from '../../src/gateway/kafka/request-turns.ts'
 import { codeOf } from '../../src/gateway/kafka/group-codes.ts'
 import { PLACES_AT_ONCE } from '../../src/model/classic-groups.ts'
@@ -13,8 +14,9 @@ import { apis } from '../../src/wire/kafka/apis/index.ts'
 import { kafkaErrors } from '../../src/wire/kafka/errors.ts'
 import { startBroker, type TestBroker } from '../support/broker.ts'
 import { atEnd } from '../support/clean-up.ts'
+import { clientBatch } from '../support/client-batches.ts'
 import { HttpApi } from '../support/http-api.ts'
-import { connectKafka } from '../support/kafka-client.ts'
+import { connectKafka, decodeResponse } from '../support/kafka-client.ts'
 
 const NAMES = 2000
 
@@ -313,4 +315,27 @@ test('long requests have room together, and what is beyond it waits and is answe
   }
   assert.ok(most <= 2, `${most} were in progress`)
   assert.ok(answered.every(answer => answer !== null))
+})
+
+test('a produce to very many partitions gives the others their turn, and all of its batches are written', async t => {
+  const broker = await startBroker(t)
+  await new HttpApi(broker.url).createTopic('t', NAMES)
+  const counted = countCalls(t, broker.server.broker.batches, 'submitBatch')
+  const client = await connectKafka(t, broker.kafka)
+  const produce = (records: Buffer | null) => {
+    const partitionData = Array.from({ length: NAMES + 1 }, (_, index) => ({ index, records }))
+    client.send(apis.produce, 7, { acks: -1, timeoutMs: 1000, topicData: [{ name: 't', partitionData }] })
+  }
+  produce(clientBatch({ records: [{ value: 'first' }] }))
+  // Right behind: it does not overtake.
+  produce(clientBatch({ records: [{ value: 'second' }] }))
+  for (const baseOffset of [0, 1]) {
+    const answer = await client.next()
+    assert.ok(answer !== null)
+    const told = [...(decodeResponse(apis.produce, 7, answer).responses[0]?.partitionResponses ?? [])]
+    assert.equal(told.length, NAMES + 1)
+    assert.equal(told.pop()?.errorCode, kafkaErrors.UNKNOWN_TOPIC_OR_PARTITION.code)
+    for (const partition of told) assert.deepEqual([partition.errorCode, partition.baseOffset], [0, baseOffset])
+  }
+  assert.ok(counted.mostInRound <= 2 * PARTS_A_TURN, `${counted.mostInRound} in one round`)
 })

@@ -32,10 +32,13 @@ export class RequestTurns {
 
   /** Resolves in a later round of the event loop, in which no other request goes on. */
   next(): Promise<void> {
-    return new Promise(resolve => {
-      if (this.#waiting.length === 0) this.#afterRound(this.#goOn)
-      this.#waiting.push(resolve)
-    })
+    return new Promise(resolve => this.whenNext(resolve))
+  }
+
+  /** Calls back then. */
+  whenNext(callback: () => void): void {
+    if (this.#waiting.length === 0) this.#afterRound(this.#goOn)
+    this.#waiting.push(callback)
   }
 
   /** Resolves when one more request may be long: `leave` ends that. */

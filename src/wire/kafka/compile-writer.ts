@@ -28,8 +28,8 @@ interface FieldWrite {
   readonly write: WriteValue
 }
 
-/** Writes a message in steps: one ends behind each element of its own lists. */
-export type StepWriter = (writer: WireWriter, value: object) => Generator<void, void>
+/** Writes a message in steps: one ends behind each element of its lists, and of lists within them. */
+export type StepWriter = (writer: WireWriter, value: unknown) => Generator<void, void>
 
 /** What a version has of a struct. */
 interface CompiledFields {
@@ -53,24 +53,21 @@ export function compileWriter(fields: FieldTable, target: Target): WriteValue {
 /** @returns the writer of a message of these fields, which writes the same bytes. */
 export function compileStepWriter(fields: FieldTable, target: Target): StepWriter {
   const { present, tagged, missing } = compileFields(fields, target)
-  const elements = new Map<FieldWrite, WriteValue>()
+  const elements = new Map<FieldWrite, StepWriter>()
   for (const one of present) {
     const { type } = one.field
-    if (type.kind === 'array') elements.set(one, elementWriter(type.element, target, one.name))
+    if (isOfStructs(type)) elements.set(one, elementSteps(type.element, target, one.name))
   }
   return function* (writer, value) {
     const source = value as Record<string, unknown>
     for (const one of present) {
       const given = valueOf(one, source)
-      const writeElement = elements.get(one)
-      if (writeElement === undefined || given === null) one.write(writer, given)
+      const stepsOf = elements.get(one)
+      if (stepsOf === undefined || given === null) one.write(writer, given)
       else {
         const list = given as readonly unknown[]
         writer.writeLength(list.length, target.isFlexible)
-        for (const element of list) {
-          writeElement(writer, element)
-          yield
-        }
+        for (const element of list) yield* stepsOf(writer, element)
       }
     }
     checkMissing(writer, missing, source)
@@ -78,8 +75,30 @@ export function compileStepWriter(fields: FieldTable, target: Target): StepWrite
   }
 }
 
-function elementWriter(element: Type, target: Target, name: string): WriteValue {
-  return writerOf(element, { ...target, path: `${target.path}.${name}` }, false)
+function elementSteps(element: Type, target: Target, name: string): StepWriter {
+  const inner = { ...target, path: `${target.path}.${name}` }
+  if (element.kind === 'struct' && hasLists(element.fields, target.version)) {
+    const steps = compileStepWriter(element.fields, inner)
+    return function* (writer, value) {
+      yield* steps(writer, value)
+      // Its lists may be empty.
+      yield
+    }
+  }
+  const write = writerOf(element, inner, false)
+  return function* (writer, value) {
+    write(writer, value)
+    yield
+  }
+}
+
+/** Lists of single values are short in all that we answer. */
+function isOfStructs(type: Type): type is Type & { readonly kind: 'array' } {
+  return type.kind === 'array' && type.element.kind === 'struct'
+}
+
+function hasLists(fields: FieldTable, version: number): boolean {
+  return Object.values(fields).some(field => isOfStructs(field.type) && isIn(field, version))
 }
 
 function compileFields(fields: FieldTable, target: Target): CompiledFields {

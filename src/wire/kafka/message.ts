@@ -57,7 +57,7 @@ export class Message<F extends FieldTable = FieldTable> {
     write(writer, value)
   }
 
-  /** Writes the same in steps, each of them one element of a list of the message at most. @param version likewise. */
+  /** Writes the same in steps, each of them one element of a list at most. @param version likewise. */
   steps(writer: WireWriter, version: number, value: WriteOf<F>): Generator<void, void> {
     this.#check(version)
     const steps = (this.#stepWriters[version] ??= compileStepWriter(this.fields, this.#target(version)))

@@ -388,6 +388,12 @@ describe('a long response', () => {
     }
   })
 
+  it('has steps within one topic too, whose partitions have lists that are empty', () => {
+    const partitionResponses = Array.from({ length: 20_000 }, (_, index) => ({ index, errorCode: 3, baseOffset: -1 }))
+    const topic = { responses: [{ name: 't', partitionResponses }] }
+    assert.ok(writtenInSteps(apis.produce, 9, topic).count > 10)
+  })
+
   it('needs one step only if it is short after all', () => {
     assert.equal(writtenInSteps(apis.metadata, 12, body(3)).count, 1)
   })
