@@ -228,10 +228,12 @@ export const limits = {
   kafkaListElementsMax: 100_000,
   kafkaMessageElementsMax: 250_000,
   /**
-   * Bytes of the Kafka requests in progress that may name very many things: decoded they take some thirteen times as many
-   * (measured). Those that are as short as the second do not count, and may stand behind others of their connection.
+   * Bytes of the Kafka requests in progress that may name very many things, and of fetches, which wait for records: decoded
+   * they take some thirteen times as many (measured). Those that are as short as the last do not count, and may stand behind
+   * others of their connection.
    */
   kafkaLongRequestsBytes: 4 * 1024 * 1024,
+  kafkaFetchRequestsBytes: 8 * 1024 * 1024,
   kafkaShortRequestBytesMax: 4 * 1024,
   /** Requests in progress on one Kafka connection: clients have five in flight. Further ones wait in its socket. */
   kafkaConnectionRequestsMax: 16,

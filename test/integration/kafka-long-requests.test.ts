@@ -3,6 +3,7 @@
  */
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
+import { PARTITIONS_A_TURN } from '../../src/gateway/kafka/handlers/fetch-sizes.ts'
 import { PARTS_A_TURN } from '../../src/gateway/kafka/handlers/produce.ts'
 import { ENTRIES_A_TURN } from '../../src/gateway/kafka/request-turns.ts'
 import { codeOf } from '../../src/gateway/kafka/group-codes.ts'
@@ -12,13 +13,16 @@ import { limits } from '../../src/model/limits.ts'
 import { anonymous, type Principal } from '../../src/model/principal.ts'
 import { apis } from '../../src/wire/kafka/apis/index.ts'
 import { kafkaErrors } from '../../src/wire/kafka/errors.ts'
-import { startBroker, type TestBroker } from '../support/broker.ts'
+import { startBroker, waitFor, type TestBroker } from '../support/broker.ts'
 import { atEnd } from '../support/clean-up.ts'
 import { clientBatch } from '../support/client-batches.ts'
 import { HttpApi } from '../support/http-api.ts'
+import { fetchBody } from '../support/kafka-calls.ts'
 import { connectKafka, decodeResponse } from '../support/kafka-client.ts'
+import { heldBytes, untilWatching } from '../support/metrics-held.ts'
 
 const NAMES = 2000
+const unknown = kafkaErrors.UNKNOWN_TOPIC_OR_PARTITION.code
 
 function names(count: number): string[] {
   return Array.from({ length: count }, (_, index) => `none-${index}`)
@@ -338,4 +342,49 @@ test('a produce to very many partitions gives the others their turn, and all of 
     for (const partition of told) assert.deepEqual([partition.errorCode, partition.baseOffset], [0, baseOffset])
   }
   assert.ok(counted.mostInRound <= 2 * PARTS_A_TURN, `${counted.mostInRound} in one round`)
+})
+
+for (const sessionEpoch of [-1, 0]) {
+  test(`a fetch of very many partitions ${sessionEpoch === 0 ? 'in a session' : 'alone'} gives the others their turn, and brings all`, async t => {
+    const broker = await startBroker(t)
+    await new HttpApi(broker.url).createTopic('t', NAMES)
+    const client = await connectKafka(t, broker.kafka)
+    const batch = clientBatch({ records: [{ value: 'v' }] })
+    const partitionData = Array.from({ length: NAMES }, (_, index) => ({ index, records: batch }))
+    await client.call(apis.produce, 7, { acks: -1, timeoutMs: 1000, topicData: [{ name: 't', partitionData }] })
+    const counted = countCalls(t, broker.server.broker, 'submitRead')
+    const offsets = Object.fromEntries(Array.from({ length: NAMES }, (_, partition) => [partition, 0]))
+    const body = fetchBody('t', offsets, { sessionEpoch })
+    const none = fetchBody('none', offsets).topics
+    const answer = await client.call(apis.fetch, 11, { ...body, topics: [...body.topics, ...none] })
+    assert.equal(answer.sessionId > 0, sessionEpoch === 0)
+    assert.deepEqual(
+      answer.responses.map(({ topic, partitions }) => [topic, partitions.length]),
+      [
+        ['t', NAMES],
+        ['none', NAMES]
+      ]
+    )
+    for (const { records } of answer.responses[0]?.partitions ?? []) assert.equal(records?.length, batch.length)
+    for (const { errorCode } of answer.responses[1]?.partitions ?? []) assert.equal(errorCode, unknown)
+    assert.equal(counted.calls, 2 * NAMES)
+    assert.ok(counted.mostInRound <= 2 * PARTITIONS_A_TURN, `${counted.mostInRound} in one round`)
+  })
+}
+
+test('a client that leaves while its fetch of very many partitions is taken leaves nothing behind', async t => {
+  const broker = await startBroker(t)
+  const api = new HttpApi(broker.url)
+  await api.createTopic('t', NAMES)
+  const client = await connectKafka(t, broker.kafka)
+  const counted = countCalls(t, broker.server.broker, 'submitRead')
+  const offsets = Object.fromEntries(Array.from({ length: NAMES }, (_, partition) => [partition, 0]))
+  client.send(apis.fetch, 11, fetchBody('t', offsets, { sessionEpoch: 0, maxWaitMs: 60_000 }))
+  await waitFor('it to be begun', () => counted.calls > 0)
+  client.socket.destroy()
+  await waitFor(
+    'it to be over',
+    async () => (await heldBytes(api)).replies === 0 && broker.server.kafka?.connectionCount === 0
+  )
+  await untilWatching({ api }, 0)
 })

@@ -13,6 +13,7 @@
  * - Nothing here throws at the socket: a bug closes the connection, and is logged.
  */
 import type { Socket } from 'node:net'
+import { ByteBudget } from '../../base/byte-budget.ts'
 import { limits } from '../../model/limits.ts'
 import { FRAME_SIZE_BYTES } from '../../wire/kafka/headers.ts'
 import type { BufferPool } from '../shared/buffer-pool.ts'
@@ -58,6 +59,8 @@ export class KafkaConnection implements ExchangeOwner, ByteTaker, HostedConnecti
   #inputEnded = false
   #holdCount = 0
   #muteTimer: NodeJS.Timeout | null = null
+  /** Where the request in front has no room. */
+  #room: ByteBudget | null = null
   /** Waits for memory or room: asked once, not once per attempt. */
   #isWaiting = false
 
@@ -261,8 +264,9 @@ export class KafkaConnection implements ExchangeOwner, ByteTaker, HostedConnecti
       const body = [start + FRAME_SIZE_BYTES, start + expectedBytes] as const
       const taken = isBare ? requests.takeBare(this, bytes, ...body) : requests.take(this, bytes, ...body)
       if (typeof taken === 'number') return this.#waitMuted(taken)
-      if (typeof taken === 'string') {
-        this.#stall = taken
+      if (taken === 'behindOthers' || taken instanceof ByteBudget) {
+        this.#stall = taken === 'behindOthers' ? taken : 'noRoom'
+        this.#room = taken === 'behindOthers' ? null : taken
         return
       }
       if (taken !== null) return this.refuse(taken.reason, taken.problem)
@@ -305,14 +309,13 @@ export class KafkaConnection implements ExchangeOwner, ByteTaker, HostedConnecti
     else this.#reading.noteEnough()
     if (this.#stall === 'none') return this.#unpause()
     this.#pause()
-    if (this.#isWaiting || (this.#stall !== 'noMemory' && this.#stall !== 'noRoom')) return
+    const budget = this.#stall === 'noMemory' ? this.#host.receive.budget : this.#room
+    if (this.#isWaiting || budget === null || (this.#stall !== 'noMemory' && this.#stall !== 'noRoom')) return
     this.#isWaiting = true
-    const goOn = (): void => {
+    budget.whenReleased(() => {
       this.#isWaiting = false
       this.#host.wake(this)
-    }
-    if (this.#stall === 'noMemory') this.#host.receive.budget.whenReleased(goOn)
-    else this.#host.requests.whenRoom(goOn)
+    })
   }
 
   #pause(): void {

@@ -3,6 +3,7 @@
  * Main thread.
  */
 import { assert } from '../../base/assert.ts'
+import type { ByteBudget } from '../../base/byte-budget.ts'
 import type { Principal } from '../../model/principal.ts'
 import { responseFrame, responseSteps, type RequestHeader, type ResponseFrame } from '../../wire/kafka/headers.ts'
 import type { AnyApi, Message } from '../../wire/kafka/message.ts'
@@ -30,12 +31,18 @@ export interface ExchangeOwner extends KafkaClient {
   sendBare(token: Buffer): void
 }
 
+/** A part of a budget. */
+export interface HeldRoom {
+  readonly room: ByteBudget
+  readonly bytes: number
+}
+
 /** What a request brings. */
 export interface Asked {
   readonly who: Principal
   readonly body: object
-  /** Of services.longRequests: given back when it is answered. */
-  readonly chargedBytes: number
+  /** What it has of memory for requests of many things, until it is answered; null: none. */
+  readonly held: HeldRoom | null
 }
 
 const noChunks: Enclosed['chunkOf'] = new Map()
@@ -61,7 +68,7 @@ export class Exchange implements KafkaCall {
   #isFirst = false
   #onFirst: (() => void) | null = null
   #pace: Pace | null = null
-  readonly #chargedBytes: number
+  readonly #held: HeldRoom | null
 
   /** The header was checked, the body decoded. */
   constructor(
@@ -79,7 +86,7 @@ export class Exchange implements KafkaCall {
     this.clientId = clientId
     this.who = asked.who
     this.body = asked.body as ReadOf<FieldTable>
-    this.#chargedBytes = asked.chargedBytes
+    this.#held = asked.held
     this.startMs = services.clock.monotonicMs()
   }
 
@@ -96,30 +103,38 @@ export class Exchange implements KafkaCall {
     return this.#pace
   }
 
+  get isAnswered(): boolean {
+    return this.frame !== null
+  }
+
   answer(response: WriteOf<FieldTable>, enclosed: Enclosed | null = null): void {
     assert(this.frame === null, 'a request is answered once')
     this.enclosed = enclosed
     this.#finish(responseFrame(this.api as AnyWritable, this.version, this.#correlationId, response))
   }
 
-  async answerInTurns(response: WriteOf<FieldTable>): Promise<void> {
+  async answerInTurns(response: WriteOf<FieldTable>, enclosed: Enclosed | null = null): Promise<void> {
+    const { requestTurns } = this.services
+    // What holds reply memory waits for nobody who may wait for some.
+    const turn = (): Promise<void> => (enclosed === null ? this.pace.next() : requestTurns.next())
     const steps = responseSteps(this.api as AnyWritable, this.version, this.#correlationId, response)
     let step = steps.next()
     if (step.done !== true) {
-      await this.pace.next()
-      await this.#reserve(step.value)
+      await turn()
+      if (enclosed === null) await this.#reserve(step.value)
+      else this.replies.charge(step.value)
     }
-    let reservedBytes = 0
+    let reservedBytes = enclosed?.reservedBytes ?? 0
     while (step.done !== true) {
       reservedBytes += step.value
       step = steps.next()
       if (step.done === true) break
       // What was begun is written whatever the memory: one that waited amid its answer could wait for another that does.
       this.replies.charge(step.value)
-      await this.pace.next()
+      await turn()
     }
     assert(this.frame === null, 'a request is answered once')
-    if (reservedBytes > 0) this.enclosed = { reservedBytes, chunkOf: noChunks }
+    if (reservedBytes > 0) this.enclosed = { reservedBytes, chunkOf: enclosed?.chunkOf ?? noChunks }
     this.#finish(step.value)
   }
 
@@ -130,7 +145,7 @@ export class Exchange implements KafkaCall {
   #finish({ pieces, errorCodes }: ResponseFrame): void {
     this.frame = pieces
     this.#pace?.end()
-    if (this.#chargedBytes > 0) this.services.longRequests.release(this.#chargedBytes)
+    this.#held?.room.release(this.#held.bytes)
     this.client.finished(this, errorCodes)
   }
 

@@ -168,7 +168,9 @@ class Listener implements KafkaGateway, ConnectionHost {
     const refusedLogins = new RefusedLogins(logger, clock)
     const shared = { broker, settings, logger, requestBudget, clock, topicIds, fetchSessions, refusedLogins }
     const turns = { readTurns: new KeyTurns(), requestTurns: new RequestTurns() }
-    const rooms = { longRequests: new ByteBudget(limits.kafkaLongRequestsBytes), aheadRoom: this.#aheadRoom }
+    const longRequests = new ByteBudget(limits.kafkaLongRequestsBytes)
+    const fetchRequests = new ByteBudget(limits.kafkaFetchRequestsBytes)
+    const rooms = { longRequests, fetchRequests, aheadRoom: this.#aheadRoom }
     return { ...shared, ...turns, ...rooms, clusterId: directoryId, handlers: kafkaHandlers }
   }
 

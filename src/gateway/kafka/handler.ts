@@ -46,6 +46,8 @@ export interface KafkaServices {
   readonly requestTurns: RequestTurns
   /** Bytes of those that are in progress: decoded they take some thirteen times as many (measured). */
   readonly longRequests: ByteBudget
+  /** The same of fetches, which wait for records. */
+  readonly fetchRequests: ByteBudget
   /** Of the data directory: clients take it for the id of the cluster. */
   readonly clusterId: string
   /** Where copies of requests are charged that must outlive their handler's return. */
@@ -90,12 +92,13 @@ export interface KafkaCall<Request extends FieldTable = FieldTable, Response ext
   readonly pool: BufferPool
   /** How far it may go before others have their turn. */
   readonly pace: Pace
+  readonly isAnswered: boolean
   answer(response: WriteOf<Response>, enclosed?: Enclosed): void
   /**
    * The same of a response that may be long: others have their turns while it is written. One that is waits until none before it
-   * is in progress, and for reply memory. Rejects on a bug in it.
+   * is in progress, and for reply memory, unless it has reserved some. Rejects on a bug in it.
    */
-  answerInTurns(response: WriteOf<Response>): Promise<void>
+  answerInTurns(response: WriteOf<Response>, enclosed?: Enclosed): Promise<void>
   /** There is no response to this request (acks 0). */
   answerNothing(): void
   /** Closes the connection, after what is answered already. */
@@ -121,8 +124,11 @@ export interface KafkaHandler {
   readonly api: AnyApi
   /** May be asked before the client has authenticated. */
   readonly isOpenToAll: boolean
-  /** Its requests may name very many things: one that is not short is taken when none before it is in progress, and few such are. */
-  readonly isLong: boolean
+  /**
+   * Its requests may name very many things: one that is not short is taken when none before it is in progress, and there is room
+   * for it here. null: they do not, or the batches in them weigh more.
+   */
+  readonly roomOf: ((services: KafkaServices) => ByteBudget) | null
   /** Ms for which a request of that client is not taken yet: it stays in its socket. */
   readonly waitMsOf: (services: KafkaServices, who: Principal) => number
   /** @returns undefined, or what rejects if the handler met a bug. */
@@ -133,10 +139,10 @@ export interface KafkaHandler {
 export function handlerOf<Request extends FieldTable, Response extends FieldTable>(
   api: Api<Request, Response>,
   run: (call: KafkaCall<Request, Response>) => void | Promise<void>,
-  { isOpenToAll = false, isLong = false, waitMsOf = () => 0 }: Partial<Omit<KafkaHandler, 'api' | 'run'>> = {}
+  { isOpenToAll = false, roomOf = null, waitMsOf = () => 0 }: Partial<Omit<KafkaHandler, 'api' | 'run'>> = {}
 ): KafkaHandler {
   // The table holds handlers of many types: what a call brings was decoded, and is encoded, after this very API.
-  return { api, isOpenToAll, isLong, waitMsOf, run: call => run(call as unknown as KafkaCall<Request, Response>) }
+  return { api, isOpenToAll, roomOf, waitMsOf, run: call => run(call as unknown as KafkaCall<Request, Response>) }
 }
 
 /** @returns the row of an API whose requests may name very many things, or ask for them. */
@@ -144,5 +150,5 @@ export function longHandlerOf<Request extends FieldTable, Response extends Field
   api: Api<Request, Response>,
   run: (call: KafkaCall<Request, Response>) => void | Promise<void>
 ): KafkaHandler {
-  return handlerOf(api, run, { isLong: true })
+  return handlerOf(api, run, { roomOf: ({ longRequests }) => longRequests })
 }

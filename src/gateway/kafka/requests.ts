@@ -10,13 +10,14 @@
  *   | a produce of a key that is in debt           | not taken before that is over                  |
  *   | one of names that is long                    | not taken behind others, nor beyond their room |
  */
+import type { ByteBudget } from '../../base/byte-budget.ts'
 import { limits } from '../../model/limits.ts'
 import { nobody } from './nobody.ts'
 import { apiVersions } from '../../wire/kafka/apis/api-versions.ts'
 import { kafkaErrors } from '../../wire/kafka/errors.ts'
 import { readRequestHeader, type RequestHeader } from '../../wire/kafka/headers.ts'
 import { newRequestId } from '../shared/request-ids.ts'
-import { Exchange, type Asked, type ExchangeOwner } from './exchange.ts'
+import { Exchange, type Asked, type ExchangeOwner, type HeldRoom } from './exchange.ts'
 import type { KafkaHandler, KafkaServices } from './handler.ts'
 import { advertised } from './handlers/api-versions.ts'
 import type { CloseReason } from './probe.ts'
@@ -29,20 +30,15 @@ export interface Refusal {
 
 /**
  * What becomes of a request: null: it is in progress, or answered; a number: it may come again in so many ms; a text: it waits
- * for those before it, or for room among the long ones.
+ * for those before it; a budget: for room there.
  */
-export type Taken = Refusal | number | 'behindOthers' | 'noRoom' | null
+export type Taken = Refusal | number | 'behindOthers' | ByteBudget | null
 
 export class RequestTaker {
   readonly #services: KafkaServices
 
   constructor(services: KafkaServices) {
     this.#services = services
-  }
-
-  /** Calls back once when there may be room for one more long request. */
-  whenRoom(callback: () => void): void {
-    this.#services.longRequests.whenReleased(callback)
   }
 
   /** Takes the request bytes[start, end), borrowed until return. */
@@ -59,18 +55,22 @@ export class RequestTaker {
     if (apiVersion < first || apiVersion > last) return this.#refuseVersion(client, handler, header)
     const waitMs = who === null ? 0 : handler.waitMsOf(this.#services, who)
     if (waitMs > 0) return waitMs
-    const chargedBytes = handler.isLong && end - start > limits.kafkaShortRequestBytesMax ? end - start : 0
-    if (chargedBytes > 0) {
-      if (client.isBusy) return 'behindOthers'
-      if (!this.#services.longRequests.tryReserve(chargedBytes)) return 'noRoom'
-    }
+    const held = this.#roomFor(handler, end - start)
+    if (held !== null && client.isBusy) return 'behindOthers'
+    if (held?.room.tryReserve(held.bytes) === false) return held.room
     const body = handler.api.request.decode(apiVersion, bytes, header.bodyStart, end)
     if (typeof body === 'string') {
-      if (chargedBytes > 0) this.#services.longRequests.release(chargedBytes)
+      held?.room.release(held.bytes)
       return { reason: 'malformed', problem: `${handler.api.name} ${apiVersion}: ${body}` }
     }
-    this.#run(client, handler, header, { who: who ?? nobody, body, chargedBytes })
+    this.#run(client, handler, header, { who: who ?? nobody, body, held })
     return null
+  }
+
+  /** What a request of so many bytes has to hold while it is in progress; null: nothing. */
+  #roomFor({ roomOf }: KafkaHandler, bytes: number): HeldRoom | null {
+    if (roomOf === null || bytes <= limits.kafkaShortRequestBytesMax) return null
+    return { room: roomOf(this.#services), bytes }
   }
 
   /** Takes a token of SASL that has no header, bytes[start, end). The reply leaves at once: nothing else is in progress. */
@@ -118,7 +118,7 @@ export class RequestTaker {
       const problem = `${api.name} ${apiVersion} is not served here: ${first} to ${last} are`
       return { reason: 'unsupportedVersion', problem }
     }
-    const asked = { who: nobody, body: {}, chargedBytes: 0 }
+    const asked = { who: nobody, body: {}, held: null }
     const exchange = new Exchange(client, this.#services, api, { ...header, apiVersion: 0 }, asked)
     client.begin(exchange)
     const apiKeys = advertised(this.#services.handlers)

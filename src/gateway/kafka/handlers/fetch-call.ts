@@ -22,8 +22,8 @@ import type { BufferPool } from '../../shared/buffer-pool.ts'
 import type { FetchSession, SessionCall } from '../fetch-session.ts'
 import type { KafkaCall } from '../handler.ts'
 import { toldOf } from '../refusals.ts'
-import { fetchResponses } from './fetch-responses.ts'
-import { fetchBytesOf, reservedBytesOf } from './fetch-sizes.ts'
+import { FetchResponses } from './fetch-responses.ts'
+import { PARTITIONS_A_TURN, fetchBytesOf, reservedBytesOf } from './fetch-sizes.ts'
 import type { FetchedPartition, PartitionReader } from './fetched-partition.ts'
 
 /** A call of Fetch. */
@@ -39,6 +39,7 @@ export class FetchCall implements PartitionReader, SessionCall {
   readonly #session: FetchSession
   /** The answer has every partition, else those with news. */
   readonly #isWhole: boolean
+  readonly #onLong: (answering: Promise<void>) => void
   readonly #minBytes: number
   readonly #deadlineMs: number
   /** All that it has read, for its ends alone too. */
@@ -54,6 +55,9 @@ export class FetchCall implements PartitionReader, SessionCall {
   #promisedBytes = 0
   #reservedBytes = 0
   #isOver: boolean
+  /** Reads that were sent in this round of the event loop, and whether it waits for the next one. */
+  #sentCount = 0
+  #isResting = false
   /** A round is under way, or waits for its turn. */
   #isReading = false
   #isDone = false
@@ -67,12 +71,16 @@ export class FetchCall implements PartitionReader, SessionCall {
   /** What others have brought is not to wait for reads that take so long. */
   #isLate = false
 
-  /** @param session nobody else uses it; its id is 0 if it is to end with this fetch. */
-  constructor(call: Call, session: FetchSession, isWhole: boolean) {
+  /**
+   * @param session nobody else uses it; its id is 0 if it is to end with this fetch.
+   * @param onLong hears of an answer that is written in turns: what it is given rejects on a bug in that.
+   */
+  constructor(call: Call, session: FetchSession, isWhole: boolean, onLong: (answering: Promise<void>) => void) {
     const { body, services, pool, version } = call
     this.#call = call
     this.#session = session
     this.#isWhole = isWhole
+    this.#onLong = onLong
     this.pool = pool
     this.hidesZstd = version < ZSTD_SINCE
     this.#minBytes = Math.min(body.minBytes, fetchBytesOf(services.settings, body.maxBytes))
@@ -192,12 +200,9 @@ export class FetchCall implements PartitionReader, SessionCall {
     this.#keptBytes = 0
     this.#isCrowded = false
     for (const partition of this.#queue) partition.forget()
-    this.#lateTimer ??= setTimeout(() => this.#onLate(), this.#lateInMs())
+    const leftMs = this.#deadlineMs - services.clock.monotonicMs()
+    this.#lateTimer ??= setTimeout(() => this.#onLate(), Math.max(limits.kafkaFetchLateMs, leftMs))
     this.#readOn()
-  }
-
-  #lateInMs(): number {
-    return Math.max(limits.kafkaFetchLateMs, this.#deadlineMs - this.#call.services.clock.monotonicMs())
   }
 
   #onLate(): void {
@@ -223,6 +228,7 @@ export class FetchCall implements PartitionReader, SessionCall {
     if (isLate) this.#leaveOutLate()
     const queue = this.#queue
     while (this.#nextIndex < queue.length && this.#open.size < limits.kafkaFetchReadsMax) {
+      if (this.#sentCount >= PARTITIONS_A_TURN) return this.#rest()
       const leftBytes = isLate || this.#isCrowded ? 0 : this.#fetchBytes - this.#keptBytes - this.#promisedBytes
       // What is on its way may bring less than it was promised.
       if (leftBytes <= 0 && this.#open.size > 0) return
@@ -237,11 +243,25 @@ export class FetchCall implements PartitionReader, SessionCall {
     if (this.#open.size === 0) this.#endRound()
   }
 
+  /** Others have their turn before it goes on. */
+  #rest(): void {
+    if (this.#isResting) return
+    this.#isResting = true
+    const { requestTurns, broker } = this.#call.services
+    requestTurns.whenNext(() => {
+      this.#isResting = false
+      this.#sentCount = 0
+      this.#readOn()
+      broker.turn()
+    })
+  }
+
   /** @returns false if there is no room for it: it is tried again then. */
   #read(partition: FetchedPartition, shareBytes: number): boolean {
     const { who, services } = this.#call
     const { broker } = services
     this.#promisedBytes += shareBytes
+    this.#sentCount++
     this.#open.add(partition)
     if (partition.read(broker, who, this, shareBytes) !== submitOutcomes.full) return true
     this.#promisedBytes -= shareBytes
@@ -314,22 +334,42 @@ export class FetchCall implements PartitionReader, SessionCall {
   #answerNothing(): void {
     this.#isDone = true
     if (this.#isWhole) this.#call.services.fetchSessions.close(this.#session)
-    this.#finish([], new Map())
+    this.#finish(new FetchResponses())
   }
 
   #answer(): void {
     if (this.#isDone) return
     this.#isDone = true
     const { partitions, faulted } = this.#session
-    const chunkOf = new Map<Buffer, Buffer>()
     if (this.#call.who.isRevoked) this.#dropRecords()
     const told = this.#isWhole
       ? [...partitions.values()]
       : [...faulted, ...this.#touched].filter(({ isNews }) => isNews)
-    this.#finish(fetchResponses(told, chunkOf), chunkOf)
+    if (told.length > PARTITIONS_A_TURN) return this.#onLong(this.#tellInTurns(told))
+    const responses = new FetchResponses()
+    for (const partition of told) responses.add(partition)
+    this.#finish(responses)
   }
 
-  #finish(responses: ReturnType<typeof fetchResponses>, chunkOf: ReadonlyMap<Buffer, Buffer>): void {
+  async #tellInTurns(told: readonly FetchedPartition[]): Promise<void> {
+    const responses = new FetchResponses()
+    for (const [i, partition] of told.entries()) {
+      if (i > 0 && i % PARTITIONS_A_TURN === 0) await this.#call.services.requestTurns.next()
+      responses.add(partition)
+    }
+    const answer = this.#end(responses)
+    if (answer !== null) await this.#call.answerInTurns(answer.body, answer.enclosed)
+  }
+
+  #finish(responses: FetchResponses): void {
+    const answer = this.#end(responses)
+    if (answer === null) return
+    this.#call.answer(answer.body, answer.enclosed)
+    if (responses.chunkOf.size > 0) this.#readAhead()
+  }
+
+  /** It is over. @returns what its client is told; null: nothing, its key was revoked. */
+  #end({ topics: responses, chunkOf }: FetchResponses) {
     const call = this.#call
     const { broker, clock } = call.services
     this.#leaveTurn()
@@ -337,11 +377,16 @@ export class FetchCall implements PartitionReader, SessionCall {
     if (this.#lateTimer !== null) clearTimeout(this.#lateTimer)
     const { id: sessionId } = this.#session
     this.#session.endCall(broker, call.who, this.#touched, clock.monotonicMs())
-    if (call.who.isRevoked) return call.close('keyRevoked')
+    if (call.who.isRevoked) {
+      for (const chunk of chunkOf.values()) call.pool.give(chunk)
+      call.replies.release(this.#reservedBytes)
+      call.close('keyRevoked')
+      return null
+    }
     const throttleTimeMs = broker.batches.readAllowance(call.who)?.waitMs ?? 0
     call.mute(throttleTimeMs)
-    call.answer({ throttleTimeMs, sessionId, responses }, { reservedBytes: this.#reservedBytes, chunkOf })
-    if (chunkOf.size > 0) this.#readAhead()
+    const enclosed = { reservedBytes: this.#reservedBytes, chunkOf }
+    return { body: { throttleTimeMs, sessionId, responses }, enclosed }
   }
 
   /** While its client works on this. Not for a key with a quota, which reads in its turns. */

@@ -6,21 +6,28 @@ import type { FetchedPartition } from './fetched-partition.ts'
 type ToldTopic = WriteOf<typeof fetch.response.fields>['responses'][number]
 type ToldPartition = ToldTopic['partitions'][number]
 
-/** Tells of partitions, by topic; their records become the answer's. @param chunkOf learns the buffers of those. */
-export function fetchResponses(partitions: readonly FetchedPartition[], chunkOf: Map<Buffer, Buffer>): ToldTopic[] {
-  const topics = new Map<string, { topic: string; topicId: string; partitions: ToldPartition[] }>()
-  for (const partition of partitions) {
+export class FetchResponses {
+  /** The buffers of the records in it. */
+  readonly chunkOf = new Map<Buffer, Buffer>()
+  readonly #topics = new Map<string, { topic: string; topicId: string; partitions: ToldPartition[] }>()
+
+  /** By topic, in the order in which they were added first. */
+  get topics(): ToldTopic[] {
+    return [...this.#topics.values()]
+  }
+
+  /** Tells of a partition; its records become the answer's. */
+  add(partition: FetchedPartition): void {
     const { topic, uuid: topicId } = partition.place
     const key = `${topicId} ${topic}`
-    let told = topics.get(key)
+    let told = this.#topics.get(key)
     if (told === undefined) {
       told = { topic, topicId, partitions: [] }
-      topics.set(key, told)
+      this.#topics.set(key, told)
     }
-    told.partitions.push(toldPartition(partition, chunkOf))
+    told.partitions.push(toldPartition(partition, this.chunkOf))
     partition.noteTold()
   }
-  return [...topics.values()]
 }
 
 /** There are no transactions, so all up to the high watermark is stable, and nothing was aborted. */

@@ -7,6 +7,7 @@
  *   | n > 0     | changed as the request says; 70 not there or of another key, 71 not its next epoch or in   |
  *   |           | use, 106 it named topics the other way. Left without partitions it ends                    |
  */
+import { limits } from '../../../model/limits.ts'
 import { fetch } from '../../../wire/kafka/apis/fetch.ts'
 import { kafkaErrors } from '../../../wire/kafka/errors.ts'
 import { ZERO_UUID } from '../../../wire/kafka/schema.ts'
@@ -15,6 +16,7 @@ import { handlerOf, type KafkaHandler } from '../handler.ts'
 import { epochFault } from '../leader-epoch.ts'
 import { nameOfId } from '../topic-names.ts'
 import { FetchCall, type Call } from './fetch-call.ts'
+import { PARTITIONS_A_TURN } from './fetch-sizes.ts'
 
 /** The first version that names topics by their ids. */
 const TOPIC_IDS_SINCE = 13
@@ -22,39 +24,58 @@ const OPENING_EPOCH = 0
 const NO_EPOCH = -1
 
 /** Its turn comes when all requests before it on its connection are answered: those of one session follow each other. */
-export const fetchHandler: KafkaHandler = handlerOf(fetch, call => {
-  let isOver = false
-  call.onClosing(() => {
-    isOver = true
-    call.answer({ responses: [] })
-  })
-  call.whenFirst(() => {
-    if (!isOver) begin(call)
-  })
-})
+export const fetchHandler: KafkaHandler = handlerOf(
+  fetch,
+  call =>
+    new Promise(resolve => {
+      call.onClosing(() => call.answer({ responses: [] }))
+      call.whenFirst(() => {
+        if (!call.isAnswered) begin(call, resolve)
+      })
+    }),
+  { roomOf: ({ fetchRequests }) => fetchRequests }
+)
 
-function begin(call: Call): void {
-  const { sessionEpoch } = call.body
-  if (sessionEpoch === OPENING_EPOCH || sessionEpoch === NO_EPOCH) beginWhole(call)
-  else goOn(call)
+/** What takes a fetch that goes in turns: what it is given rejects on a bug in that. */
+type OnLong = (fetching: Promise<void>) => void
+
+function begin(call: Call, onLong: OnLong): void {
+  const { sessionEpoch, topics } = call.body
+  const count = topics.reduce((sum, { partitions }) => sum + partitions.length, 0)
+  if (sessionEpoch !== OPENING_EPOCH && sessionEpoch !== NO_EPOCH) return goOn(call, count, onLong)
+  const session = beginWhole(call)
+  if (count > PARTITIONS_A_TURN) return onLong(askInTurns(call, session))
+  for (const partition of askedOf(call)) session.ask(partition)
+  startWhole(call, session, onLong)
 }
 
-function beginWhole(call: Call): void {
-  const { body, who, client, services } = call
+function beginWhole(call: Call): FetchSession {
+  const { body, who, services } = call
   const { fetchSessions } = services
   const former = fetchSessions.find(body.sessionId, who.keyId)
   if (former !== null) fetchSessions.close(former)
-  const session = new FetchSession(isById(call))
-  const asked = askedOf(call)
-  // Another partition comes first each time, for those who have no session that remembers whose turn it is.
-  const first = asked.length === 0 ? 0 : client.requestCount % asked.length
-  for (const partition of asked) session.ask(partition)
-  session.beginAt(first)
-  if (body.sessionEpoch === OPENING_EPOCH) fetchSessions.open(session, who.keyId, client)
-  new FetchCall(call, session, true).start()
+  return new FetchSession(isById(call))
 }
 
-function goOn(call: Call): void {
+async function askInTurns(call: Call, session: FetchSession): Promise<void> {
+  let count = 0
+  for (const partition of askedOf(call)) {
+    if (count++ % PARTITIONS_A_TURN === 0) await call.services.requestTurns.next()
+    session.ask(partition)
+  }
+  if (!call.isAnswered) await new Promise<void>(resolve => startWhole(call, session, resolve))
+}
+
+function startWhole(call: Call, session: FetchSession, onLong: OnLong): void {
+  const { body, who, client, services } = call
+  const { size } = session.partitions
+  // Another partition comes first each time, for those who have no session that remembers whose turn it is.
+  session.beginAt(size === 0 ? 0 : client.requestCount % size)
+  if (body.sessionEpoch === OPENING_EPOCH) services.fetchSessions.open(session, who.keyId, client)
+  new FetchCall(call, session, true, onLong).start()
+}
+
+function goOn(call: Call, count: number, onLong: OnLong): void {
   const { body, who, client, services } = call
   const { fetchSessions } = services
   const session = fetchSessions.find(body.sessionId, who.keyId)
@@ -62,6 +83,10 @@ function goOn(call: Call): void {
   if (session.nextEpoch !== body.sessionEpoch || session.isBusy)
     return refuse(call, kafkaErrors.INVALID_FETCH_SESSION_EPOCH.code)
   if (session.isById !== isById(call)) return refuse(call, kafkaErrors.FETCH_SESSION_TOPIC_ID_ERROR.code)
+  if (count > limits.fetchSessionPartitionsMax) {
+    fetchSessions.close(session)
+    return refuse(call, kafkaErrors.FETCH_SESSION_ID_NOT_FOUND.code)
+  }
   const isKept = fetchSessions.change(session, client, () => {
     for (const { topic, topicId, partitions } of body.forgottenTopicsData)
       for (const partition of partitions) session.forget(session.isById ? topicId : topic, partition)
@@ -70,7 +95,7 @@ function goOn(call: Call): void {
   if (!isKept) return refuse(call, kafkaErrors.FETCH_SESSION_ID_NOT_FOUND.code)
   session.advance()
   if (session.partitions.size === 0) fetchSessions.close(session)
-  new FetchCall(call, session, false).start()
+  new FetchCall(call, session, false, onLong).start()
 }
 
 function refuse(call: Call, errorCode: number): void {
@@ -81,16 +106,17 @@ function isById({ version }: Call): boolean {
   return version >= TOPIC_IDS_SINCE
 }
 
-function askedOf(call: Call): AskedPartition[] {
+function* askedOf(call: Call): Generator<AskedPartition> {
   const { body, who, services } = call
-  return body.topics.flatMap(({ topic, topicId: uuid, partitions }) => {
+  for (const { topic, topicId: uuid, partitions } of body.topics) {
     const name = isById(call) ? nameOfId(services, who, uuid) : topic
     const topicId = (isById(call) && services.topicIds.idOf(uuid)) || undefined
-    return partitions.map(({ partition, fetchOffset: offset, partitionMaxBytes: maxBytes, currentLeaderEpoch }) => ({
-      place: { topic: name ?? '', uuid: uuid ?? ZERO_UUID, topicId, partition, offset, maxBytes },
-      fault: name === null ? kafkaErrors.UNKNOWN_TOPIC_ID.code : faultOf(partition, offset, currentLeaderEpoch)
-    }))
-  })
+    for (const { partition, fetchOffset: offset, partitionMaxBytes: maxBytes, currentLeaderEpoch } of partitions) {
+      const place = { topic: name ?? '', uuid: uuid ?? ZERO_UUID, topicId, partition, offset, maxBytes }
+      const fault = name === null ? kafkaErrors.UNKNOWN_TOPIC_ID.code : faultOf(partition, offset, currentLeaderEpoch)
+      yield { place, fault }
+    }
+  }
 }
 
 function faultOf(partition: number, offset: number, epoch: number): number {
