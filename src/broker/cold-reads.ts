@@ -19,6 +19,8 @@ export interface ColdReadsParts {
   readonly place: ColdPlace | null
   /** Bytes of all copies together; one is kept whatever its size. */
   readonly cacheBytes: number
+  /** Copies that are on their way together may be beyond that. */
+  readonly fetchesAtOnce: number
   readonly logger: Logger
 }
 
@@ -55,6 +57,8 @@ export class ColdReads {
   readonly #copies = new Map<string, Copy>()
   /** Names and bytes of those on their way. */
   readonly #fetching = new Map<string, number>()
+  /** By name, those whose turn is still to come: room is made for each when it comes, as it is then. As many as reads wait for. */
+  readonly #line = new Map<string, { readonly shard: number; readonly segment: ColdSegment }>()
   #isFailing = false
 
   constructor(parts: ColdReadsParts) {
@@ -64,7 +68,21 @@ export class ColdReads {
   /** What a shard says of cold segments. */
   onEvent(shard: number, event: ColdEvent): void {
     if (event.kind === 'copies-used') this.#touch(event.names)
-    else if (!this.#fetching.has(event.segment.name)) void this.#fetch(shard, event.segment)
+    else this.#ask(shard, event.segment)
+  }
+
+  #ask(shard: number, segment: ColdSegment): void {
+    if (this.#fetching.has(segment.name) || this.#line.has(segment.name)) return
+    this.#line.set(segment.name, { shard, segment })
+    this.#goOn()
+  }
+
+  #goOn(): void {
+    for (const [name, { shard, segment }] of this.#line) {
+      if (this.#fetching.size >= this.#parts.fetchesAtOnce) return
+      this.#line.delete(name)
+      void this.#fetch(shard, segment)
+    }
   }
 
   /** Bytes of copies that are here. */
@@ -98,6 +116,7 @@ export class ColdReads {
     }
     this.#note(failure, logKey)
     this.#parts.shards.tell(shard, id => ({ kind: 'fetched', id, name, problem: failure?.problem ?? null }))
+    this.#goOn()
   }
 
   /** One line when it begins to fail, and one when it works again; the others for who looks closely. */

@@ -48,7 +48,14 @@ export function buildUpkeep(
     settleBytes: journalBytes
   })
   const tiering = new Tiering({ ...shared, pool: cold, place, intervalMs: settings.retentionCheckIntervalMs })
-  const coldReads = new ColdReads({ shards, pool: cold, place, cacheBytes: settings.coldCacheBytes, logger })
+  const coldReads = new ColdReads({
+    shards,
+    pool: cold,
+    place,
+    cacheBytes: settings.coldCacheBytes,
+    fetchesAtOnce: COLD_THREADS,
+    logger
+  })
   const stop = async (): Promise<void> => {
     await Promise.all([maintenance.close(), cold.close()])
     await Promise.all([compaction.stop(), tiering.stop()])

@@ -28,12 +28,16 @@ class Fixture {
   readonly logged: string[] = []
   readonly evictions: string[][] = []
   problem: string | Error | null = null
+  /** Fetches that are held, to be ended one by one; null: none is. */
+  held: (() => void)[] | null = null
   readonly reads: ColdReads
 
   constructor(cacheBytes: number, at: ColdPlace | null = place) {
     const run = (_: string, value: FetchSegmentValue): Promise<{ problem: string | null }> => {
       this.evictions.push([...value.evict])
       if (this.problem instanceof Error) return Promise.reject(this.problem)
+      const { held } = this
+      if (held !== null) return new Promise(resolve => held.push(() => resolve({ problem: null })))
       return Promise.resolve({ problem: this.problem })
     }
     const pool = { run } as unknown as ColdReadsParts['pool']
@@ -43,7 +47,7 @@ class Fixture {
       else if (message.kind === 'files-unused') this.told.push(`${shard}: close ${message.paths.join()}`)
     }
     const logger = { ...silentLogger, error: (fields: object) => void this.logged.push(JSON.stringify(fields)) }
-    this.reads = new ColdReads({ shards: { tell }, pool, place: at, cacheBytes, logger })
+    this.reads = new ColdReads({ shards: { tell }, pool, place: at, cacheBytes, fetchesAtOnce: 3, logger })
   }
 
   async fetch(name: string, bytes: number, shard = 0): Promise<void> {
@@ -85,6 +89,20 @@ describe('the cache of cold segments', () => {
     await fixture.fetch('a', 40)
     assert.equal(fixture.evictions.length, 2)
     assert.equal(fixture.reads.cachedBytes, 40, 'it counts once')
+  })
+
+  it('makes room for each fetch when its turn comes: however many wait, what is here is no more than those at once', async () => {
+    const fixture = new Fixture(100)
+    fixture.held = []
+    for (const name of ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'd']) await fixture.fetch(name, 100)
+    assert.equal(fixture.evictions.length, 3)
+    for (let i = 0; i < 7; i++) {
+      fixture.held[i]?.()
+      await new Promise(setImmediate)
+      const here = 100 * (fixture.evictions.length - fixture.evictions.flat().length)
+      assert.ok(here <= 300, `${here} bytes are here, or on their way`)
+    }
+    assert.deepEqual([fixture.reads.counts.fetches, fixture.reads.cachedBytes], [7, 300])
   })
 
   it('keeps nothing of a fetch that failed, says why to the log and to callers no path, and works again', async () => {
