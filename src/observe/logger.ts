@@ -38,6 +38,14 @@ function censoredPaths(): string[] {
   return secretFields.flatMap(field => [field, under('*', field), under('*.*', field)])
 }
 
+/** pino joins the message of an error to those of its causes: what it quotes of its cause is not said a second time. */
+function serializeError(error: unknown): unknown {
+  if (!(error instanceof Error)) return error
+  const shown = stdSerializers.err(error)
+  if (error.cause instanceof Error && error.message.includes(error.cause.message)) shown.message = error.message
+  return shown
+}
+
 /** Synchronous stderr. When its reader, a pipe's or a terminal, is gone the broker goes on without a log: records matter more. */
 function openStderr(): DestinationStream {
   const stderr = pino.destination({ dest: 2, sync: true })
@@ -64,7 +72,7 @@ export async function createLogger(options: LoggerOptions): Promise<LevelledLogg
       level: options.level,
       timestamp: stdTimeFunctions.isoTime,
       formatters: { level: label => ({ level: label }) },
-      serializers: { err: stdSerializers.err, error: stdSerializers.err },
+      serializers: { err: serializeError, error: serializeError },
       redact: { paths: censoredPaths(), censor: '(secret)' }
     },
     destination

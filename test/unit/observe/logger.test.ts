@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { test } from 'node:test'
 import { createLogger } from '../../../src/observe/logger.ts'
+import { startFailure } from '../../../src/shards/shard-death.ts'
 
 function sink() {
   const lines: string[] = []
@@ -54,6 +55,16 @@ test('an error has its stack and its cause in the line', async () => {
   assert.match(error.message, /outer/)
   assert.match(error.stack, /logger\.test/)
   assert.match(error.stack, /inner/)
+})
+
+test('an error that quotes its cause says it once, and has the stacks of both', async () => {
+  const { lines, destination } = sink()
+  const logger = await createLogger({ level: 'info', isPretty: false, destination })
+  const cause = new Error('slot 1 is missing')
+  logger.error({ err: startFailure(3, cause) }, 'a shard did not start')
+  const { err } = JSON.parse(lines[0] ?? '')
+  assert.equal(err.message, 'shard 3 did not start: slot 1 is missing')
+  assert.match(err.stack, /caused by: Error: slot 1 is missing/)
 })
 
 test('on a terminal a line is readable text', async () => {
