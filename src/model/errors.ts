@@ -46,7 +46,7 @@ export const errorTable = {
   MEDIA_TYPE: spec(111, 415, 'bad request', "content type '{value}' is not supported here: send {accepted}", {
     kafka: 42
   }),
-  ROUTE_NOT_FOUND: spec(112, 404, 'not found', 'no route {method} {path}', { kafka: 42 }),
+  ROUTE_NOT_FOUND: spec(112, 404, 'not found', 'no route {method} {path}: GET /openapi.json lists them', { kafka: 42 }),
   METHOD_NOT_ALLOWED: spec(113, 405, 'bad request', '{method} is not allowed on {path}: allowed is {allow}', {
     kafka: 42
   }),
