@@ -50,7 +50,7 @@ export const groupErrors = {
   ),
   GROUP_KIND: spec(
     409,
-    400,
+    409,
     'bad request',
     "the members of group '{group}' speak {kind}: one that speaks {wanted} can join when they are gone",
     { kafka: 23 }

@@ -71,7 +71,7 @@ test('a group goes on where it was committed, whichever protocol committed', asy
   await waitFor('the last three', () => again.messages.length === 3)
   assert.equal(again.messages[0], '0:7:v7')
   const refused = await api.post('/groups/g/join', { topics: ['orders'] })
-  assert.equal(parseError(refused, 400).code, 'GROUP_KIND')
+  assert.equal(parseError(refused, 409).code, 'GROUP_KIND')
   await again.stop()
   const joined = await api.post('/groups/g/join', { topics: ['orders'], member_id: 'm' })
   assert.equal(joined.status, 200)
