@@ -1,8 +1,11 @@
 /** TLS over real sockets: the product's own clients, its command line, certificates that change, and starts that fail. */
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import type { Logger } from '../../src/base/logger.ts'
 import { connectEs01 } from '../../src/client/es01/client.ts'
 import { HttpClient } from '../../src/client/http/http-client.ts'
 import { runMillrace, spawnBroker, startBroker, waitFor } from '../support/broker.ts'
@@ -149,6 +152,45 @@ test('SIGHUP reads file and certificate anew, SIGUSR2 logs the state, and the br
   assert.ok(!JSON.stringify(broker.logs).includes('PRIVATE KEY'))
   assert.equal((await overTls(`${url}/readyz`, second.cert)).status, 200)
   assert.deepEqual(await broker.kill('SIGTERM'), { code: 0, signal: null })
+})
+
+test('clients that speak no TLS are told in the log with what to set, and others are not', async t => {
+  const lines: string[] = []
+  const note = (fields: object, message: string): void => void lines.push(`${JSON.stringify(fields)} ${message}`)
+  const logger: Logger = { debug() {}, info() {}, warn: note, error: note }
+  const { cert } = makeCertificate('secure')
+  const files = writeCertificate(temporaryDirectory(t), makeCertificate('secure'))
+  const flags = { '--tls-cert': files.cert, '--tls-key': files.key, '--http-engine': 'node' }
+  const broker = await startBroker(t, { logger, flags })
+  const { server } = broker
+  const kafka = Buffer.from('0000001400120000000000010000000a6b61666b612d6a61', 'hex')
+  const sent = [
+    [server.httpAddress, Buffer.from('GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n')],
+    [server.binaryAddress, Buffer.from('ES01\0\0\0\0\0\0\0\0')],
+    [server.kafkaAddresses[0], kafka]
+  ] as const
+  for (let i = 0; i < 3; i++) {
+    for (const [address, bytes] of sent) {
+      const socket = connect(Number(address?.split(':')[1]), '127.0.0.1')
+      socket.on('error', () => socket.destroy())
+      socket.resume()
+      socket.write(bytes)
+      await once(socket, 'close')
+    }
+  }
+  // Trusts nobody, so that its handshake fails: it speaks TLS all the same.
+  await assert.rejects(connectEs01({ ...broker.es01, tls: { ca: cert } }))
+  await waitFor('all handshakes to have failed', () => server.es01?.probe.refused.handshakeFailed === 4)
+  const told = (protocol: string, remedy: string): string =>
+    `{"remoteAddress":"127.0.0.1"} a client did not speak TLS to the ${protocol} listener, which does: ${remedy}`
+  assert.deepEqual(
+    [...new Set(lines)],
+    [
+      told('HTTP', 'write https:// in its address'),
+      told('ES01', 'set the option tls of the client library'),
+      told('Kafka', "set the client's security.protocol to SSL")
+    ]
+  )
 })
 
 test('TLS files that cannot be used end the start in one line, before anything is made', async t => {

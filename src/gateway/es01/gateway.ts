@@ -138,7 +138,9 @@ class Listener implements Es01Gateway, ConnectionHost {
     })
     this.#entrance = new Entrance({
       protocol: 'ES01',
+      tlsRemedy: 'set the option tls of the client library',
       logger: this.logger,
+      clock: this.clock,
       counts: this.probe,
       addresses,
       connectionsMax: options.connectionsMax ?? readConnectionsMax(),

@@ -22,6 +22,7 @@ import { splitAddress } from '../shared/address.ts'
 import type { Certificates } from '../shared/certificates.ts'
 import { CorsRules } from '../shared/cors.ts'
 import { HostGuard } from '../shared/host-guard.ts'
+import { PlainClients } from '../shared/plain-clients.ts'
 import { authenticate, identify } from './authenticate.ts'
 import type { ReaderTimeouts } from './engines/answer-pace.ts'
 import { BodyWatch } from './body-watch.ts'
@@ -270,7 +271,14 @@ export async function createHttpGateway(options: HttpGatewayOptions): Promise<Ht
   const { connectionsMax = Infinity } = options
   const { idleMs = limits.httpIdleTimeoutMs, responseMs = limits.httpWriteTimeoutMs } = timeouts
   const connections = { connectionsMax, idleMs, responseMs, certificate: certificates?.current ?? null }
-  const parts = { handler, refusalBody, clock, probe, ...connections }
+  const plainClients = new PlainClients({
+    ...options,
+    clock,
+    protocol: 'HTTP',
+    remedy: 'write https:// in its address'
+  })
+  const onPlainClient = (remoteAddress: string): void => plainClients.note(remoteAddress)
+  const parts = { handler, refusalBody, clock, probe, onPlainClient, ...connections }
   const engine: HttpEngine = uws === null ? new NodeEngine(parts) : new UwsEngine(uws, parts)
   certificates?.onChange(certificate => engine.useCertificate(certificate))
   const { host, port } = splitAddress(settings.bind)

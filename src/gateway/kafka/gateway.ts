@@ -136,7 +136,9 @@ class Listener implements KafkaGateway, ConnectionHost {
     })
     this.#entrance = new Entrance({
       protocol: 'Kafka',
+      tlsRemedy: `set the client's security.protocol to ${settings.auth === 'required' ? 'SASL_SSL' : 'SSL'}`,
       logger: this.logger,
+      clock: this.clock,
       counts: this.probe,
       addresses,
       connectionsMax: options.connectionsMax ?? readConnectionsMax(),

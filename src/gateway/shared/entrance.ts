@@ -4,11 +4,13 @@
  * connection is told by who holds them (`OpenConnections`).
  */
 import type { Socket } from 'node:net'
+import type { Clock } from '../../base/clock.ts'
 import type { Logger } from '../../base/logger.ts'
 import { plainAddress } from './address.ts'
 import type { ClientAddresses } from './addresses.ts'
 import type { ByteShare } from './byte-share.ts'
 import type { Certificates } from './certificates.ts'
+import { PlainClients } from './plain-clients.ts'
 import { SecureDoor } from './secure-door.ts'
 
 /** Counters, written here and read at scrape time. */
@@ -21,7 +23,10 @@ export interface EntranceCounts {
 export interface EntranceOptions {
   /** As the log calls it. */
   readonly protocol: string
+  /** What a client that speaks no TLS has to set where this listener does. */
+  readonly tlsRemedy: string
   readonly logger: Logger
+  readonly clock: Clock
   readonly counts: EntranceCounts
   readonly addresses: ClientAddresses
   /** Handshakes that are not done count as connections. */
@@ -95,13 +100,15 @@ export class Entrance {
   }
 
   #buildDoor(certificates: Certificates): SecureDoor<Guest> {
-    const { counts, addresses, handshakeMs } = this.#options
+    const { protocol, tlsRemedy: remedy, logger, clock, counts, addresses, handshakeMs } = this.#options
+    const plainClients = new PlainClients({ protocol, remedy, logger, clock })
     const door = new SecureDoor<Guest>({
       certificate: certificates.current,
       handshakeMs,
       onSecure: (socket, guest) => guest.admit(socket, guest),
-      onFailed: ({ remoteAddress }, timedOut) => {
-        if (!this.#isClosed) counts.refused[timedOut ? 'handshakeTimeout' : 'handshakeFailed']++
+      onFailed: ({ remoteAddress }, failure) => {
+        if (!this.#isClosed) counts.refused[failure === 'timeout' ? 'handshakeTimeout' : 'handshakeFailed']++
+        if (failure === 'plain') plainClients.note(remoteAddress)
         addresses.leave(remoteAddress)
       }
     })

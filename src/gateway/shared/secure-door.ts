@@ -6,6 +6,10 @@
 import type { Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
 import type { Certificate } from './certificates.ts'
+import { isPlainClient } from './plain-clients.ts'
+
+/** Why there is no connection: not in time, no TLS at all, or anything else. */
+export type HandshakeFailure = 'timeout' | 'plain' | 'other'
 
 /** `Guest`: what the listener knows of an accepted socket, given back with it. */
 export interface SecureDoorOptions<Guest> {
@@ -13,8 +17,8 @@ export interface SecureDoorOptions<Guest> {
   readonly handshakeMs: number
   /** The handshake is done: the socket is the listener's. */
   readonly onSecure: (socket: TLSSocket, guest: Guest) => void
-  /** It failed, or was not done in time: the connection is gone. */
-  readonly onFailed: (guest: Guest, timedOut: boolean) => void
+  /** It failed: the connection is gone. */
+  readonly onFailed: (guest: Guest, failure: HandshakeFailure) => void
 }
 
 export class SecureDoor<Guest> {
@@ -35,20 +39,22 @@ export class SecureDoor<Guest> {
   take(accepted: Socket, guest: Guest): void {
     const { handshakeMs, onSecure, onFailed } = this.#options
     const socket = new TLSSocket(accepted, { isServer: true, secureContext: this.#certificate.context })
-    let timedOut = false
+    let failure: HandshakeFailure = 'other'
     const end = (): boolean => {
       clearTimeout(timer)
       return this.#handshakes.delete(socket)
     }
     const timer = setTimeout(() => {
-      timedOut = true
+      failure = 'timeout'
       socket.destroy()
     }, handshakeMs)
     // What fails a handshake destroys the socket: its close event is heard.
-    const onError = (): void => {}
+    const onError = (error: Error): void => {
+      if (isPlainClient(error)) failure = 'plain'
+    }
     const onEnd = (): void => void socket.destroy()
     const onClose = (): void => {
-      if (end()) onFailed(guest, timedOut)
+      if (end()) onFailed(guest, failure)
     }
     this.#handshakes.add(socket)
     socket.on('error', onError).once('end', onEnd).once('close', onClose)

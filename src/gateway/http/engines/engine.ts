@@ -148,6 +148,8 @@ export interface EngineOptions extends ConnectionTimeouts {
   readonly clock: Clock
   readonly connectionsMax: number
   readonly probe: HttpProbe
+  /** A client did not speak TLS where that is spoken. uWebSockets.js tells nobody why it closed a connection: there it is never called. */
+  readonly onPlainClient: (remoteAddress: string) => void
   /** null: without TLS. */
   readonly certificate: Certificate | null
 }

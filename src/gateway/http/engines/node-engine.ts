@@ -15,6 +15,7 @@ import { assert } from '../../../base/assert.ts'
 import type { Clock } from '../../../base/clock.ts'
 import { limits } from '../../../model/limits.ts'
 import { plainAddress } from '../../shared/address.ts'
+import { isPlainClient } from '../../shared/plain-clients.ts'
 import type { Certificate } from '../../shared/certificates.ts'
 import { AnswerPace } from './answer-pace.ts'
 import type { Lateness, PaceLook } from './answer-pace.ts'
@@ -252,6 +253,7 @@ export class NodeEngine implements HttpEngine {
   readonly #probe: HttpProbe
   readonly #handler: RequestHandler
   readonly #refusalBody: RefusalBody
+  readonly #onPlainClient: EngineOptions['onPlainClient']
   readonly replies: ReplySet<NodeReply>
   /** All that were accepted, those in their TLS handshake included. */
   readonly #connections = new Set<Socket>()
@@ -260,12 +262,14 @@ export class NodeEngine implements HttpEngine {
   /** Connections whose TLS handshake is done. */
   readonly #secured = new WeakSet<Duplex>()
 
-  constructor({ handler, refusalBody, clock, connectionsMax, idleMs, probe, certificate }: EngineOptions) {
+  constructor(engineOptions: EngineOptions) {
+    const { handler, refusalBody, onPlainClient, clock, connectionsMax, idleMs, probe, certificate } = engineOptions
     this.clock = clock
     this.#probe = probe
     this.replies = new ReplySet(probe)
     this.#handler = handler
     this.#refusalBody = refusalBody
+    this.#onPlainClient = onPlainClient
     const options = {
       requireHostHeader: false,
       keepAliveTimeout: idleMs,
@@ -333,6 +337,7 @@ export class NodeEngine implements HttpEngine {
     const work = this.#busy.get(socket)
     // A connection whose TLS handshake failed, or that does not speak TLS at all, understands no answer.
     const isSpokenTo = !(socket instanceof TLSSocket) || this.#secured.has(socket)
+    if (!isSpokenTo && isPlainClient(error)) this.#onPlainClient(plainAddress(socket.remoteAddress ?? ''))
     if (!socket.writable || code === 'ECONNRESET' || !isSpokenTo) socket.destroy()
     else if (work === undefined) this.#refuseRaw(socket, status, problemOf(error, status))
     else if (work.reply.isHandedOver) socket.end()
