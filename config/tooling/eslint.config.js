@@ -9,6 +9,7 @@ const hotFiles = [
   'src/base/crc32c.ts',
   'src/base/hash.ts',
   'src/wire/batch/encode.ts',
+  'src/log/group-bodies.ts',
   'src/log/group-encoder.ts',
   'src/log/group-sources.ts'
 ]

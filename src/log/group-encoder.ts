@@ -1,6 +1,6 @@
 /**
- * Gathers the records of many requests into one group, sorted by partition, and encodes them where they will be
- * written from: one copy of each record, ring to batch. Hot; shard thread only.
+ * Gathers the records of many requests into one group, sorted by partition, and encodes it where it will be written from.
+ * What the batches hold is written by group-bodies.ts. Hot; shard thread only.
  *
  * Order of use: gather (any number) → encode → seal → [write, sync] → commit or rollback → reset. From encode on the next
  * group may be gathered by another encoder, on the same logs.
@@ -12,20 +12,10 @@
  *                ▼ record ─▶ record ─▶ …   one chain of records for each batch
  */
 import { assert } from '../base/assert.ts'
-import { copyBytes } from '../base/copy.ts'
 import { crc32c } from '../base/crc32c.ts'
 import { grownInt32 } from '../base/grow.ts'
 import { limits } from '../model/limits.ts'
-import {
-  BATCH_HEADER_BYTES,
-  recordBodyBytes,
-  recordBytes,
-  placeBatch,
-  sealBatch,
-  stampBatch,
-  writeRecord,
-  writeRecordWithHeaders
-} from '../wire/batch/encode.ts'
+import { BATCH_HEADER_BYTES, recordBodyBytes, recordBytes } from '../wire/batch/encode.ts'
 import { NO_HEADERS_BYTES, RECORD_TAIL_BYTES, headerPayloadBytes } from '../wire/produce/ring-layout.ts'
 import type { BatchSequences } from './batch-sequences.ts'
 import { EncodedRuns } from './encoded-runs.ts'
@@ -44,6 +34,7 @@ import {
   type GroupPlace
 } from './group-format.ts'
 import { BATCH_IS_GIVEN, BATCH_ROLLS, BATCH_TAKES_APPEND_TIME, FIRST_BATCHES, GroupBatches } from './group-batches.ts'
+import { GroupBodies } from './group-bodies.ts'
 import { GroupProducers } from './group-producers.ts'
 import { GroupRecords, HAS_HEADERS, IS_DUPLICATE, TAKES_APPEND_TIME } from './group-records.ts'
 import { GroupSources } from './group-sources.ts'
@@ -66,6 +57,7 @@ export class GroupEncoder {
   newRecordCount = 0
   readonly #producers = new GroupProducers()
   readonly #batches = new GroupBatches()
+  readonly #bodies = new GroupBodies(this.#sources, this.records, this.#batches)
   #firstBatch = new Int32Array(FIRST_BATCHES)
   #lastBatch = new Int32Array(FIRST_BATCHES)
   #runCount = 0
@@ -311,10 +303,7 @@ export class GroupEncoder {
     let position = at
     let batch = firstBatch
     do {
-      const end = batches.isGiven(batch)
-        ? this.#copyBatch(log, batch, target, position)
-        : this.#encodeBatch(log, batch, target, position)
-      assert(end - position === batches.bytes[batch], 'a batch encodes to what was planned')
+      const end = this.#bodies.write(batch, log.leaderEpoch, this.receiveMs, target, position)
       checksum = crc32c(target, position, position + BATCH_COVERED_BY_RUN, checksum)
       entry.batchCount++
       entry.recordCount += batches.records[batch] as number
@@ -329,42 +318,6 @@ export class GroupEncoder {
     entry.checksum = checksum
     entry.producers = this.#producers.take(logIndex, entry.nextOffset)
     return batch
-  }
-
-  #encodeBatch(log: PartitionLog, batch: number, target: Buffer, at: number): number {
-    const { buffers } = this.#sources
-    const entries = this.records
-    let position = at + BATCH_HEADER_BYTES
-    let record = this.#batches.head[batch] as number
-    let delta = 0
-    while (record !== NONE) {
-      const source = buffers[entries.source[record] as number] as Buffer
-      const sourceAt = entries.at[record] as number
-      if (((entries.flags[record] as number) & HAS_HEADERS) === 0)
-        position = writeRecord(target, position, delta++, source, sourceAt)
-      else position = writeRecordWithHeaders(target, position, delta++, source, sourceAt)
-      record = entries.next[record] as number
-    }
-    sealBatch(target, at, position, {
-      baseOffset: this.#batches.base[batch] as number,
-      leaderEpoch: log.leaderEpoch,
-      timestampMs: this.receiveMs,
-      recordCount: delta,
-      takesAppendTime: this.#batches.takesAppendTime(batch)
-    })
-    return position
-  }
-
-  /** A batch that a client encoded: one copy, and its place, which its CRC does not cover. */
-  #copyBatch(log: PartitionLog, batch: number, target: Buffer, at: number): number {
-    const batches = this.#batches
-    const record = batches.head[batch] as number
-    const source = this.#sources.buffers[this.records.source[record] as number] as Buffer
-    const sourceAt = this.records.at[record] as number
-    const end = copyBytes(source, sourceAt, sourceAt + (batches.bytes[batch] as number), target, at)
-    placeBatch(target, at, batches.base[batch] as number, log.leaderEpoch)
-    if (batches.takesAppendTime(batch)) stampBatch(target, at, end, this.receiveMs)
-    return end
   }
 
   /**
