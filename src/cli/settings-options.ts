@@ -7,15 +7,26 @@ import type { RawValue } from '../config/kinds.ts'
 import { resolveSettings, type Resolution, type Sources } from '../config/resolve.ts'
 import { envNameOf, schema, settingFields, showFallback } from '../config/schema.ts'
 import type { Settings } from '../config/settings.ts'
-import { optionsOf } from './common-options.ts'
+import { optionsOf, type OptionTexts } from './common-options.ts'
 import { UsageError, type CliIo } from './io.ts'
 import { optionHint } from './option-hints.ts'
 
 /** Adds --config and one flag per setting. The command takes unknown flags and keeps them for resolveCommandLine. */
 export function addSettingsOptions(command: Command): Command {
-  command.addOption(new Option('--config <file>', 'TOML file with settings; also MILLRACE_CONFIG (default: none)'))
+  command.addOption(configOption('TOML file with settings'))
   for (const field of settingFields) command.addOption(settingOption(field))
   return command.allowUnknownOption().allowExcessArguments()
+}
+
+/** --config. @param text what is done with the file. */
+export function configOption(text: string): Option {
+  return new Option('--config <file>', `${text}; also MILLRACE_CONFIG (default: none)`)
+}
+
+/** The file that it names; null: none. */
+export function configFileOf(options: OptionTexts, io: CliIo): string | null {
+  const file = options['config'] ?? io.env['MILLRACE_CONFIG'] ?? ''
+  return file === '' ? null : String(file)
 }
 
 function settingOption(field: keyof Settings): Option {
@@ -44,13 +55,12 @@ export function resolveCommandLine(command: Command, io: CliIo): { settings: Set
     else if (Array.isArray(value)) flags[flag] = value.map(String)
   }
   const { unknownFlags, strays } = sortLeftovers(command.args)
-  const file = options['config'] ?? io.env['MILLRACE_CONFIG'] ?? ''
   const resolution: Resolution = resolveSettings({
     flags,
     unknownFlags,
     flagHint: flag => optionHint('serve', flag),
     env: io.env,
-    file: file === '' ? null : String(file)
+    file: configFileOf(options, io)
   })
   const faults = [...strays.map(word => `unexpected argument '${word}'`), ...(resolution.ok ? [] : resolution.faults)]
   if (!resolution.ok || faults.length > 0) throw new UsageError(listFaults(faults))

@@ -73,7 +73,7 @@ export function showSource(source: Source): string {
 /** Never throws for a fault of the user; an unreadable file is one. */
 export function resolveSettings(input: ConfigInput): Resolution {
   const faults: string[] = []
-  const file = input.file === null ? {} : readFile(input.file, faults)
+  const file = fileOf(input, faults)
   faults.push(...unknownNames(input, file))
   const values: Partial<Mutable<Settings>> = {}
   const sources: Partial<Record<SettingField, Source>> = {}
@@ -82,6 +82,22 @@ export function resolveSettings(input: ConfigInput): Resolution {
   if (faults.length > 0) return { ok: false, faults }
   // Complete: the loop set every field of the table, and the table has every field of Settings.
   return { ok: true, settings: values as Settings, sources: sources as Sources }
+}
+
+/**
+ * One setting alone, from the same sources: nothing else of the file is judged, and it is read only where it counts. Never
+ * throws for a fault of the user.
+ */
+export function resolveSetting<Field extends SettingField>(
+  field: Field,
+  input: ConfigInput
+): { readonly ok: true; readonly value: Settings[Field] } | { readonly ok: false; readonly faults: readonly string[] } {
+  const faults: string[] = []
+  const values: Partial<Mutable<Settings>> = {}
+  const candidate = findValue(field, input, {}) ?? findValue(field, input, fileOf(input, faults))
+  settle(field, candidate, values, faults)
+  // Without a fault it was set.
+  return faults.length > 0 ? { ok: false, faults } : { ok: true, value: values[field] as Settings[Field] }
 }
 
 /** Sets values[field] from the candidate, or leaves it unset and tells why. @returns where the value came from. */
@@ -181,6 +197,10 @@ function keyLike(name: string): string {
     .replace(/^--|^MILLRACE_/, '')
     .replaceAll('-', '_')
     .toLowerCase()
+}
+
+function fileOf({ file }: ConfigInput, faults: string[]): Record<string, RawValue> {
+  return file === null ? {} : readFile(file, faults)
 }
 
 function readFile(path: string, faults: string[]): Record<string, RawValue> {

@@ -1,10 +1,10 @@
 /** The life of an offline command: opens the directory, runs, closes it, and says in one line what refused. */
-import { envNameOf, schema } from '../../config/schema.ts'
 import { DiskError } from '../../disk/disk.ts'
 import { StoreOpenError } from '../../store/store-open-error.ts'
-import { textOf, type OptionTexts } from '../common-options.ts'
-import { exitCodes, print, UsageError, type CliIo, type ExitCode } from '../io.ts'
+import type { OptionTexts } from '../common-options.ts'
+import { exitCodes, print, type CliIo, type ExitCode } from '../io.ts'
 import { openDataDirectory, type DataDirectory } from './data-directory.ts'
+import { namedDirectory } from './named-directory.ts'
 
 /**
  * Opens the directory that the options name, runs `action` over it, closes it, and turns what the directory or the disk
@@ -16,9 +16,7 @@ export async function withDataDirectory(
   action: (directory: DataDirectory) => Promise<ExitCode>,
   isWritable = false
 ): Promise<ExitCode> {
-  const named = textOf(options['dataDir'])
-  if (named === '') throw new UsageError('--data-dir must not be empty')
-  const dataDir = named ?? (io.env[envNameOf('dataDir')] || schema.dataDir.fallback)
+  const dataDir = namedDirectory(options, io)
   try {
     const directory = openDataDirectory(dataDir, isWritable)
     try {

@@ -4,14 +4,13 @@
  */
 import { existsSync, rmSync, statSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
-import { envNameOf, schema } from '../../config/schema.ts'
 import { DiskError, type Disk } from '../../disk/disk.ts'
 import { createRealDisk } from '../../disk/real-disk.ts'
 import { commitManifest, readManifest } from '../../log/manifest-file.ts'
 import type { ManifestVerdict } from '../../log/manifest-format.ts'
 import type { Manifest } from '../../log/manifest.ts'
 import { StoreOpenError } from '../../store/store-open-error.ts'
-import { requiredText, textOf, type OptionTexts } from '../common-options.ts'
+import { requiredText, type OptionTexts } from '../common-options.ts'
 import { exitCodes, print, UsageError, type CliIo, type ExitCode } from '../io.ts'
 import { openDataDirectory, type ShardJournal } from './data-directory.ts'
 import { listedBytes, type DumpList, type ListedFile } from './dump-format.ts'
@@ -19,6 +18,7 @@ import { inStage } from './dump-progress.ts'
 import { DumpRefusal } from './dump-refusal.ts'
 import { topicNamesOf } from './dump-run.ts'
 import { cutStore } from './dump-store.ts'
+import { namedDirectory } from './named-directory.ts'
 import { PartitionNames } from './partition-names.ts'
 import { readArchive } from './restore-archive.ts'
 import { checkTarget, makeStaging, removeStaging, syncNames, takePlace } from './restore-directory.ts'
@@ -64,11 +64,9 @@ function exitCodeOf(error: unknown): ExitCode | null {
 }
 
 function requestOf(options: OptionTexts, io: CliIo): RestoreRequest {
-  const named = textOf(options['dataDir'])
-  if (named === '') throw new UsageError('--data-dir must not be empty')
   return {
     input: resolve(requiredText(options, 'input', '--input')),
-    dataDir: resolve(named ?? (io.env[envNameOf('dataDir')] || schema.dataDir.fallback)),
+    dataDir: resolve(namedDirectory(options, io)),
     topics: topicNamesOf(options),
     force: options['force'] === true,
     acceptsDamage: options['acceptDamage'] === true

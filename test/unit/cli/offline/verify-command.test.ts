@@ -148,7 +148,7 @@ test('--data-dir falls back to the environment, and to ./data', async t => {
   const dataDir = await writeDirectory(t, golden, goldenTopics)
   assert.equal((await run(['verify'], { env: { MILLRACE_DATA_DIR: dataDir } })).code, 0)
   assert.match((await run(['verify', '--data-dir', ''])).stderr, /--data-dir must not be empty/)
-  assert.match((await run(['verify', '--help'])).stdout, /MILLRACE_DATA_DIR or \.\/data/)
+  assert.match((await run(['verify', '--help'])).stdout, /MILLRACE_DATA_DIR, data_dir of --config, or\s+\.\/data/)
 })
 
 test('a shard whose journal is gone is damage, one too many is a note', async t => {
