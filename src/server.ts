@@ -2,7 +2,7 @@
  * The composition root: builds the whole broker, in the order in which it depends on itself, and takes it down in the
  * reverse order. Its larger parts are in composition/. Main thread.
  */
-import { rmSync } from 'node:fs'
+import { existsSync, rmSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { BatchJobs } from './background/jobs.ts'
 import type { BackgroundPool } from './background/pool.ts'
@@ -19,6 +19,7 @@ import { ProduceGates } from './broker/produce-gate.ts'
 import { Traffic } from './broker/traffic.ts'
 import { WatchHub } from './broker/watches.ts'
 import { openKeys } from './composition/access.ts'
+import { findAddressesFree } from './composition/free-addresses.ts'
 import { buildGroups, type GroupComposition } from './composition/groups.ts'
 import { buildKeyedBatches, buildRecordKeyPool } from './composition/record-key-pool.ts'
 import { listen, openCertificates, type Undo } from './composition/listeners.ts'
@@ -107,6 +108,7 @@ async function build(settings: Settings, logger: Logger, undo: Undo[]): Promise<
   const stopCollecting = collectWhenIdle()
   undo.push(() => Promise.resolve(stopCollecting()))
   const certificates = openCertificates(settings, logger, undo)
+  if (!existsSync(settings.dataDir)) await findAddressesFree(settings)
   const storage = await openStorage(settings, logger, undo)
   const { store, placement, shards, space, upkeep, tombstones } = storage
   const schemas = buildSchemas({ store, logger })

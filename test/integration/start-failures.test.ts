@@ -1,9 +1,9 @@
 /** A broker that cannot start says why in one line and ends with a code other than 0; it harms nothing. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { createServer, type AddressInfo } from 'node:net'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
 import { crc32c } from '../../src/base/crc32c.ts'
@@ -51,9 +51,12 @@ test('a port that a foreign program has is refused', async t => {
   t.after(() => foreign.close())
   await once(foreign, 'listening')
   const address = `127.0.0.1:${(foreign.address() as AddressInfo).port}`
-  for (const flag of ['--bind', '--bind-binary']) {
+  for (const flag of ['--bind', '--bind-binary', '--bind-kafka']) {
     const line = await failToStart(t, smallFlags(temporaryDirectory(t), { [flag]: address }))
-    assert.ok(line.includes(address) && line.includes('in use'), line)
+    assert.ok(line.includes(address) && line.includes('in use') && line.includes(flag), line)
+    const dataDir = join(temporaryDirectory(t), 'new', 'data')
+    assert.equal(await failToStart(t, smallFlags(dataDir, { [flag]: address })), line, 'a new directory or an old one')
+    assert.ok(!existsSync(dirname(dataDir)), 'and no new one is made')
   }
 })
 

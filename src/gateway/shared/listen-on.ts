@@ -30,7 +30,7 @@ export interface ListenPlace {
 export function listenOn(server: Server, place: ListenPlace): Promise<{ host: string; port: number }> {
   const { host, port } = splitAddress(place.address)
   return new Promise((resolve, reject) => {
-    const onRefused = (error: NodeJS.ErrnoException) => reject(listenError(place, error))
+    const onRefused = (error: NodeJS.ErrnoException) => reject(listenError(place, error.code ?? '', error.message))
     server.once('error', onRefused)
     server.listen({ host, port, exclusive: true, backlog: BACKLOG }, () => {
       server.off('error', onRefused)
@@ -42,12 +42,14 @@ export function listenOn(server: Server, place: ListenPlace): Promise<{ host: st
   })
 }
 
-function listenError({ address, protocol, flag }: ListenPlace, error: NodeJS.ErrnoException): Error {
-  const reasons: Record<string, string> = {
+/** Why an address cannot be had, in one clear line. @param code of the system's error. @param message for a code that is not known. */
+export function listenError(place: Omit<ListenPlace, 'onAcceptError'>, code: string, message = code): Error {
+  const { address, protocol, flag } = place
+  const reasons: Readonly<Record<string, string>> = {
     EADDRINUSE: `the address is in use by another process: stop it or choose another ${flag}`,
     EADDRNOTAVAIL: 'this machine does not have that address',
-    EACCES: 'not permitted'
+    EACCES: 'the system does not permit it: choose a port above 1023',
+    ENOTFOUND: 'the host name is not known'
   }
-  const reason = reasons[error.code ?? ''] ?? error.message
-  return new Error(`cannot listen for ${protocol} on ${address} (${flag}): ${reason}`, { cause: error })
+  return new Error(`cannot listen for ${protocol} on ${address} (${flag}): ${reasons[code] ?? message}`)
 }

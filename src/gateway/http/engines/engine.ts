@@ -12,6 +12,7 @@
 import type { Clock } from '../../../base/clock.ts'
 import { limits } from '../../../model/limits.ts'
 import type { Certificate } from '../../shared/certificates.ts'
+import { listenError } from '../../shared/listen-on.ts'
 import type { PaceLook } from './answer-pace.ts'
 import type { HttpProbe, RequestMeter } from '../probe.ts'
 
@@ -212,13 +213,8 @@ export function isTooLongToDrain(head: RequestHead): boolean {
   return head.isChunked || head.fault !== null || head.contentLength > limits.drainedBodyBytesMax
 }
 
-/** The words for a failed listen, with the code that the system gave. */
-export function listenError(host: string, port: number, code: string): Error {
-  const reasons: Readonly<Record<string, string>> = {
-    EADDRINUSE: 'the address is in use by another process: stop it or choose another --bind',
-    EACCES: 'the system does not permit it: choose a port above 1023',
-    EADDRNOTAVAIL: 'this machine has no such address',
-    ENOTFOUND: 'the host name is not known'
-  }
-  return Object.assign(new Error(`cannot listen on ${host}:${port}: ${reasons[code] ?? code} (${code})`), { code })
+/** An address that cannot be had, with the code that the system gave. */
+export function addressRefused(host: string, port: number, code: string): Error {
+  const address = `${host.includes(':') ? `[${host}]` : host}:${port}`
+  return Object.assign(listenError({ address, protocol: 'HTTP', flag: '--bind' }, code), { code })
 }

@@ -19,7 +19,7 @@ import { isPlainClient } from '../../shared/plain-clients.ts'
 import type { Certificate } from '../../shared/certificates.ts'
 import { AnswerPace } from './answer-pace.ts'
 import type { Lateness, PaceLook } from './answer-pace.ts'
-import { listenError, NO_HEADERS, WHOLE_ANSWER_BYTES_MAX, withoutLength } from './engine.ts'
+import { addressRefused, NO_HEADERS, WHOLE_ANSWER_BYTES_MAX, withoutLength } from './engine.ts'
 import type {
   AnswerHolding,
   BodySink,
@@ -361,7 +361,7 @@ export class NodeEngine implements HttpEngine {
   listen(host: string, port: number): Promise<number> {
     return new Promise((resolve, reject) => {
       const onError = (error: Error): void => {
-        reject(listenError(host, port, 'code' in error ? String(error.code) : error.message))
+        reject(addressRefused(host, port, 'code' in error ? String(error.code) : error.message))
       }
       this.#server.once('error', onError)
       this.#server.listen({ host, port, exclusive: true }, () => {

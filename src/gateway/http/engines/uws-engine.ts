@@ -14,7 +14,7 @@ import type { Certificate } from '../../shared/certificates.ts'
 import { textOfAddress } from '../../shared/address.ts'
 import { AnswerPace } from './answer-pace.ts'
 import type { Lateness, PaceLook } from './answer-pace.ts'
-import { headFaultOf, listenError, NO_HEADERS, readLength, WHOLE_ANSWER_BYTES_MAX, withoutLength } from './engine.ts'
+import { addressRefused, headFaultOf, NO_HEADERS, readLength, WHOLE_ANSWER_BYTES_MAX, withoutLength } from './engine.ts'
 import type {
   AnswerHolding,
   EngineOptions,
@@ -328,7 +328,7 @@ export class UwsEngine implements HttpEngine {
     const fault = await findListenFault(host, port)
     this.isStopping = true
     this.#listener.close()
-    throw listenError(host, port, fault)
+    throw addressRefused(host, port, fault)
   }
 
   cutLate(look: PaceLook): number {

@@ -267,7 +267,7 @@ function lifeCases(engine: EngineName): void {
     const second = await createHttpGateway({ ...options, settings: { ...settings, bind: `127.0.0.1:${port}` } })
     await assert.rejects(second.listen(), {
       code: 'EADDRINUSE',
-      message: /cannot listen on 127\.0\.0\.1:\d+: .*in use/
+      message: /cannot listen for HTTP on 127\.0\.0\.1:\d+ \(--bind\): .*in use/
     })
     const blocker = createServer().listen(0, '127.0.0.1')
     t.after(() => blocker.close())
