@@ -117,6 +117,9 @@ export const limits = {
   schemaComparisonsMax: 32,
   /** Body of a request with a schema: each of its bytes may be an escape of six, and there is more in it. */
   schemaBodyBytesMax: 6 * 512 * 1024 + 64 * 1024,
+  /** Fields that a route does not have and its answer names, and characters of each. */
+  ignoredFieldsMax: 8,
+  ignoredFieldCharactersMax: 40,
   /** For the records of a produce to be matched with a schema, and this much more for each MiB of them; then their thread is ended. */
   validationMs: 3_000,
   validationMsPerMib: 1_000,

@@ -11,6 +11,7 @@ import { BrokerError } from '../../model/errors.ts'
 import type { MetricsPage } from '../../model/metrics.ts'
 import { anonymous, type Principal } from '../../model/principal.ts'
 import type { Broker } from '../../model/requests.ts'
+import type { ExactJson } from '../../wire/json/exact-json.ts'
 import type { ProduceResultsWriter } from '../../wire/json/produce-results.ts'
 import type { PackedResultsWriter } from '../../wire/produce/packed-results.ts'
 import { JSON_TYPE, MSGPACK_TYPE, isMsgpack, mediaTypeOf } from './accept.ts'
@@ -20,6 +21,8 @@ import { CONFLUENT_TYPE, isConfluentBody, isConfluentPath } from './confluent/fa
 import { isTooLongToDrain } from './engines/engine.ts'
 import type { Reply, RequestHead } from './engines/engine.ts'
 import type { Failures, RefusalOptions } from './failures.ts'
+import { IGNORED_HEADER, ignoredFields } from './ignored-fields.ts'
+import type { Schema } from './openapi/schema.ts'
 import type { HttpProbe } from './probe.ts'
 import type { ReadLine } from './reads/read-line.ts'
 import type { ReplyMemory } from './reads/reply-memory.ts'
@@ -88,6 +91,8 @@ export class Exchange {
   readonly jsonType: string
   /** Who asks: known before the body or the query is looked at. */
   who: Principal = anonymous
+  /** Of what its route takes as JSON; null: nothing, or another broker's clients send what they like. */
+  bodySchema: Schema | null = null
   /** What may be tried again is refused as events. */
   isRefusedAsEvents = false
   /** What stands in the path for `:name` and the like, decoded, in order. */
@@ -118,6 +123,13 @@ export class Exchange {
   /** Answers without a body. */
   sendEmpty(status: number): void {
     this.reply.send({ status, contentType: null }, EMPTY)
+  }
+
+  /** Has every answer from now on name the fields of the body that nobody looks at. */
+  tellIgnored(body: ExactJson): void {
+    const ignored = this.bodySchema === null ? null : ignoredFields(body, this.bodySchema)
+    if (ignored === null) return
+    this.reply.standingHeaders = [...this.reply.standingHeaders, [IGNORED_HEADER, ignored]]
   }
 
   /** Answers with an error, whatever was thrown. */

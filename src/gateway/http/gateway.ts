@@ -23,6 +23,7 @@ import type { Certificates } from '../shared/certificates.ts'
 import { CorsRules } from '../shared/cors.ts'
 import { HostGuard } from '../shared/host-guard.ts'
 import { PlainClients } from '../shared/plain-clients.ts'
+import { JSON_TYPE } from './accept.ts'
 import { authenticate, identify } from './authenticate.ts'
 import type { ReaderTimeouts } from './engines/answer-pace.ts'
 import { BodyWatch } from './body-watch.ts'
@@ -230,6 +231,7 @@ class Dispatcher {
       throw new BrokerError('METHOD_NOT_ALLOWED', { method, path: shownPath, allow: match.allow })
     }
     exchange.names = match.rawNames.map(decodeName)
+    if (exchange.jsonType === JSON_TYPE) exchange.bodySchema = match.route.docs.body?.[JSON_TYPE] ?? null
     return match.route.run(exchange)
   }
 }

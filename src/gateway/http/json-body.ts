@@ -35,6 +35,7 @@ class JsonBody implements BodyConsumer, ReplyWatcher {
   /** @throws BrokerError of the body or the step. */
   protected take(parsed: ParsedJson): void {
     if (parsed.problem !== null) throw new BrokerError('BODY_NOT_JSON', { problem: parsed.problem })
+    this.exchange.tellIgnored(parsed.value)
     this.#step(parsed.value)
   }
 

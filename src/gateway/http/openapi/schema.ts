@@ -34,9 +34,16 @@ export type Schemas = Readonly<Record<string, Schema>>
 
 const U32_MAX = 0xffff_ffff
 
+const NOUNS_AT = '#/components/schemas/'
+
 /** One of the nouns, by its name. */
 export function noun(name: NounName): Schema {
-  return { $ref: `#/components/schemas/${name}` }
+  return { $ref: NOUNS_AT + name }
+}
+
+/** The name of a noun that was made so; null: it is none. */
+export function nameOfNoun({ $ref }: Schema): NounName | null {
+  return $ref === undefined ? null : ($ref.slice(NOUNS_AT.length) as NounName)
 }
 
 /** A string. @param description empty: there is nothing to say. */
