@@ -169,11 +169,19 @@ export class KafkaConnection implements ExchangeOwner, ByteTaker, HostedConnecti
 
   mute(durationMs: number): void {
     if (this.#state !== 'open' || durationMs <= 0) return
-    if (this.#muteTimer !== null) clearTimeout(this.#muteTimer)
-    this.#muteTimer = setTimeout(() => {
+    this.#endMute()
+    this.#muteUntil(this.#host.clock.monotonicMs() + durationMs)
+  }
+
+  /** A timer may come a little early: what is taken then would be answered with nothing, as the debt is not paid. */
+  #muteUntil(untilMs: number): void {
+    const { clock } = this.#host
+    const onTime = (): void => {
+      if (clock.monotonicMs() < untilMs) return this.#muteUntil(untilMs)
       this.#muteTimer = null
       this.#host.wake(this)
-    }, durationMs)
+    }
+    this.#muteTimer = setTimeout(onTime, Math.ceil(untilMs - clock.monotonicMs()))
   }
 
   /** The request in front may come in so many ms. */
