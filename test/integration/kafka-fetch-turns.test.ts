@@ -1,7 +1,10 @@
 /** What partitions of a fetch session get of each fetch: all come forward, and every record comes once and in order. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { splitBatches } from '../support/client-batches.ts'
+import { submitOutcomes } from '../../src/model/requests.ts'
+import { waitFor } from '../support/broker.ts'
+import { placed, splitBatches } from '../support/client-batches.ts'
+import { fetchPartitions } from '../support/kafka-calls.ts'
 import { connectKafka } from '../support/kafka-client.ts'
 import { ClientSession } from '../support/kafka-session.ts'
 import { batchOf, sessionStage, write, type SessionStage } from '../support/kafka-session-stage.ts'
@@ -125,3 +128,32 @@ async function readEvenly(
     assert.ok(Math.max(...places) - Math.min(...places) <= 13, `after ${fetches} fetches: ${places.join(', ')}`)
   }
 }
+
+test('a read for which there is no room is sent once when there is, and its partition is in the answer', async t => {
+  const s = await sessionStage(t)
+  const offsets = { 0: 0, 1: 0, 2: 0 }
+  for (let partition = 0; partition < 3; partition++) await write(s.writer, partition)
+  const { broker } = s.broker.server
+  const { submitRead } = broker
+  let isFull = false
+  let waiting: (() => void)[] = []
+  broker.submitRead = (who, read, caller) => {
+    return isFull && read.partition === 0 ? submitOutcomes.full : submitRead.call(broker, who, read, caller)
+  }
+  broker.whenRoom = callback => void waiting.push(callback)
+  // Another partition comes first each time.
+  for (let i = 0; i < 3; i++) {
+    isFull = true
+    const fetched = fetchPartitions(s.client, 't', offsets)
+    await waitFor('a read to have no room', () => waiting.length > 0)
+    // What the fetch has sent is answered before this.
+    await fetchPartitions(s.writer, 't', { 1: 0, 2: 0 })
+    isFull = false
+    const callbacks = waiting
+    waiting = []
+    for (const callback of callbacks) callback()
+    broker.turn()
+    const told = (await fetched).map(({ errorCode, highWatermark, records }) => [errorCode, highWatermark, records])
+    for (const one of told) assert.deepEqual(one, [0, 1, placed(batchOf('v'), 0)])
+  }
+})

@@ -70,6 +70,8 @@ export class FetchCall implements PartitionReader, SessionCall {
   #isCrowded = false
   /** What others have brought is not to wait for reads that take so long. */
   #isLate = false
+  /** A ring has no room for the next read. */
+  #isShort = false
 
   /**
    * @param session nobody else uses it; its id is 0 if it is to end with this fetch.
@@ -227,7 +229,7 @@ export class FetchCall implements PartitionReader, SessionCall {
     const isLate = this.#isLate && this.#keptBytes > 0
     if (isLate) this.#leaveOutLate()
     const queue = this.#queue
-    while (this.#nextIndex < queue.length && this.#open.size < limits.kafkaFetchReadsMax) {
+    while (!this.#isShort && this.#nextIndex < queue.length && this.#open.size < limits.kafkaFetchReadsMax) {
       if (this.#sentCount >= PARTITIONS_A_TURN) return this.#rest()
       const leftBytes = isLate || this.#isCrowded ? 0 : this.#fetchBytes - this.#keptBytes - this.#promisedBytes
       // What is on its way may bring less than it was promised.
@@ -265,8 +267,10 @@ export class FetchCall implements PartitionReader, SessionCall {
     this.#open.add(partition)
     if (partition.read(broker, who, this, shareBytes) !== submitOutcomes.full) return true
     this.#promisedBytes -= shareBytes
-    // It stays open meanwhile, so that nobody else ends the round.
+    // It stays open meanwhile, so that nobody else ends the round; and whoever settles meanwhile does not send it a second time.
+    this.#isShort = true
     broker.whenRoom(() => {
+      this.#isShort = false
       this.#open.delete(partition)
       this.#readOn()
     })
