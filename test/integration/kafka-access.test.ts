@@ -11,7 +11,7 @@ import { authenticate, handshake, loginPlain } from '../support/kafka-login.ts'
 import { startBroker, waitFor } from '../support/broker.ts'
 import { makeCertificate, writeCertificate } from '../support/certificate.ts'
 import { clientBatch } from '../support/client-batches.ts'
-import { fetchPartitions, produceBatch } from '../support/kafka-calls.ts'
+import { fetchBody, fetchPartitions, produceBatch } from '../support/kafka-calls.ts'
 import { connectKafka, type KafkaClient } from '../support/kafka-client.ts'
 import { ClientSession } from '../support/kafka-session.ts'
 import { temporaryDirectory } from '../support/temporary-directory.ts'
@@ -261,6 +261,19 @@ test('a fetch that waits in a session ends with its key, and leaves nothing', as
   await client.closed()
   await waitFor('it to be gone', () => has('millrace_watches 0'))
   await waitFor('its memory to be free', () => has('millrace_memory_budget_used_bytes{budget="replies"} 0'))
+})
+
+test('what stands behind a fetch that ends with its key is not answered: its client would take that for the fetch', async t => {
+  const { broker, admin } = await startGuarded(t)
+  await admin.api.createTopic('orders')
+  const key = await makeTestKey(admin.api, 'read:orders')
+  const client = await connectKafka(t, broker.kafka)
+  assert.equal(await loginPlain(client, key.id, key.secret), 0)
+  client.send(apis.fetch, 11, fetchBody('orders', { 0: 0 }, { maxWaitMs: 30_000 }))
+  client.send(apis.apiVersions, 2, {})
+  await waitFor('both to be taken', () => broker.server.kafka?.probe.apis.get('ApiVersions')?.requests === 1)
+  await revokeKey(admin.api, key.id)
+  await client.closed()
 })
 
 test('over TLS clients of Kafka use the certificate of the other protocols, and plain ones are turned away', async t => {

@@ -106,6 +106,18 @@ test('acks 0 with a batch that is refused ends the connection, as there is no ot
   await client.closed()
 })
 
+test('what came with a produce of acks 0 that fails is answered before the connection ends', async t => {
+  const broker = await startBroker(t)
+  const client = await connectKafka(t, broker.kafka)
+  // In one chunk, so that both are taken before either is answered.
+  client.socket.cork()
+  client.send(apis.produce, 7, produceBody('missing', 0, of(gzip), 0))
+  const behind = client.send(apis.apiVersions, 2, {})
+  client.socket.uncork()
+  assert.equal((await client.next())?.correlationId, behind)
+  await client.closed()
+})
+
 test('no fetch has null for records, whatever became of its partition', async t => {
   const broker = await startBroker(t)
   await new HttpApi(broker.url).createTopic('t')

@@ -59,6 +59,8 @@ export class KafkaConnection implements ExchangeOwner, ByteTaker, HostedConnecti
   #inputEnded = false
   #holdCount = 0
   #muteTimer: NodeJS.Timeout | null = null
+  /** A response that was due will not come: none behind it leaves. */
+  #isCut = false
   /** Where the request in front has no room. */
   #room: ByteBudget | null = null
   /** Waits for memory or room: asked once, not once per attempt. */
@@ -138,7 +140,9 @@ export class KafkaConnection implements ExchangeOwner, ByteTaker, HostedConnecti
   }
 
   /** Adds a response to the outbox; what was reserved for it is given back with it, also when the connection is gone. */
-  #send({ frame, enclosed }: Exchange): void {
+  #send({ frame, enclosed, isLost }: Exchange): void {
+    this.#isCut ||= isLost
+    if (this.#isCut) return this.#giveBack(enclosed)
     for (const piece of frame ?? []) {
       this.#host.probe.sentBytes += piece.length
       const chunk = enclosed?.chunkOf.get(piece)
@@ -146,6 +150,12 @@ export class KafkaConnection implements ExchangeOwner, ByteTaker, HostedConnecti
       else this.#outbox.adoptChunk(chunk, piece.length)
     }
     if (enclosed !== null) this.#outbox.finishAnswer(enclosed.reservedBytes)
+  }
+
+  #giveBack(enclosed: Exchange['enclosed']): void {
+    if (enclosed === null) return
+    for (const chunk of enclosed.chunkOf.values()) this.pool.give(chunk)
+    this.replies.release(enclosed.reservedBytes)
   }
 
   sendBare(token: Buffer): void {

@@ -61,6 +61,8 @@ export class Exchange implements KafkaCall {
   /** The response in pieces, empty if there is none; null: it is not answered. */
   frame: readonly Buffer[] | null = null
   enclosed: Enclosed | null = null
+  /** Its response was due, and will not come: its client would take what is behind it for that. */
+  isLost = false
   /** Monotonic time at which it was taken. */
   readonly startMs: number
   readonly #correlationId: number
@@ -155,6 +157,7 @@ export class Exchange implements KafkaCall {
   }
 
   close(reason: CloseReason): void {
+    this.isLost = true
     this.client.refuse(reason, this.api.name)
     this.answerNothing()
   }

@@ -101,7 +101,7 @@ export interface KafkaCall<Request extends FieldTable = FieldTable, Response ext
   answerInTurns(response: WriteOf<Response>, enclosed?: Enclosed): Promise<void>
   /** There is no response to this request (acks 0). */
   answerNothing(): void
-  /** Closes the connection, after what is answered already. */
+  /** Closes the connection instead of answering, after what was to be answered before: nothing behind this is. */
   close(reason: CloseReason): void
   /** No request of this connection is taken until what this returns is called: it must not overtake this one. */
   hold(): () => void

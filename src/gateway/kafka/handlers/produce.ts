@@ -38,7 +38,7 @@ export const produceHandler: KafkaHandler = handlerOf(produce, takeProduce, {
 function takeProduce(call: Call): void | Promise<void> {
   const refusal = refusalOf(call)
   if (refusal === null) return new ProduceCall(call).start()
-  if (call.body.acks === ACKS_NONE) return call.close('unacknowledgedFailure')
+  if (call.body.acks === ACKS_NONE) return failSilently(call)
   call.answer({
     responses: call.body.topicData.map(({ name, partitionData }) => ({
       name,
@@ -60,6 +60,12 @@ function refusalOf({ version, body }: Call): Told | null {
   if (version >= BATCHES_SINCE) return null
   const errorMessage = 'message sets of formats before version 2 are not taken'
   return { errorCode: kafkaErrors.UNSUPPORTED_FOR_MESSAGE_FORMAT.code, errorMessage }
+}
+
+/** No answer says so, as none was due: those behind it are given before the connection closes. */
+function failSilently(call: Call): void {
+  call.client.refuse('unacknowledgedFailure', produce.name)
+  call.answerNothing()
 }
 
 /** Partitions that are submitted in one round of the event loop: one that is refused takes some 30 µs (measured). */
@@ -213,7 +219,7 @@ class ProduceCall {
     call.mute(throttleTimeMs)
     if (call.body.acks === ACKS_NONE) {
       const hasFailed = this.#parts.some(({ told }) => told?.errorCode !== kafkaErrors.NONE.code)
-      return hasFailed ? call.close('unacknowledgedFailure') : call.answerNothing()
+      return hasFailed ? failSilently(call) : call.answerNothing()
     }
     let at = 0
     const responses = call.body.topicData.map(({ name, partitionData }) => ({
