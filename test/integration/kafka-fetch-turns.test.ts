@@ -1,6 +1,7 @@
 /** What partitions of a fetch session get of each fetch: all come forward, and every record comes once and in order. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { systemClock } from '../../src/base/clock.ts'
 import { submitOutcomes } from '../../src/model/requests.ts'
 import { waitFor } from '../support/broker.ts'
 import { placed, splitBatches } from '../support/client-batches.ts'
@@ -156,4 +157,25 @@ test('a read for which there is no room is sent once when there is, and its part
     const told = (await fetched).map(({ errorCode, highWatermark, records }) => [errorCode, highWatermark, records])
     for (const one of told) assert.deepEqual(one, [0, 1, placed(batchOf('v'), 0)])
   }
+})
+
+test('a fetch whose time ends just when it begins to wait is answered, and nothing is said on stderr', async t => {
+  const s = await sessionStage(t)
+  const warnings: string[] = []
+  const onWarning = ({ name }: Error): void => void warnings.push(name)
+  process.on('warning', onWarning)
+  t.after(() => process.off('warning', onWarning))
+  const { monotonicMs } = systemClock
+  t.after(() => (systemClock.monotonicMs = monotonicMs))
+  let aheadMs = 0
+  let stepMs = 0
+  // Between any two looks at the clock so much time goes by: for one fetch or another, as much as it has left.
+  systemClock.monotonicMs = () => monotonicMs() + (aheadMs += stepMs)
+  for (let i = 0; i < 60; i++) {
+    stepMs = 0.5 + i / 100
+    const [told] = await fetchPartitions(s.client, 't', { 0: 0 }, { maxWaitMs: 1 + (i % 12) })
+    assert.equal(told?.errorCode, 0)
+  }
+  await new Promise(resolve => setImmediate(resolve))
+  assert.deepEqual(warnings, [])
 })

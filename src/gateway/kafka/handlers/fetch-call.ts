@@ -321,7 +321,8 @@ export class FetchCall implements PartitionReader, SessionCall {
     this.#dropRecords()
     const { who, services } = this.#call
     const { broker, clock } = services
-    this.#timer ??= setTimeout(() => this.hurry(), this.#deadlineMs - clock.monotonicMs())
+    // Its time may have ended since that was looked at: Node warns of a timer that is set for less than nothing.
+    this.#timer ??= setTimeout(() => this.hurry(), Math.max(0, this.#deadlineMs - clock.monotonicMs()))
     const { seen, ready } = this.#session
     // If there is to be that much more in all, one of them must have its share of it; or one that is quiet begins.
     const missingBytes = this.#minBytes - this.#seenBytes()
