@@ -70,6 +70,7 @@ export class Exchange implements KafkaCall {
   #isFirst = false
   #onFirst: (() => void) | null = null
   #pace: Pace | null = null
+  #release: (() => void) | null = null
   readonly #held: HeldRoom | null
 
   /** The header was checked, the body decoded. */
@@ -149,6 +150,7 @@ export class Exchange implements KafkaCall {
     this.#pace?.end()
     this.#held?.room.release(this.#held.bytes)
     this.client.finished(this, errorCodes)
+    this.#release?.()
   }
 
   answerNothing(): void {
@@ -164,6 +166,11 @@ export class Exchange implements KafkaCall {
 
   hold(): () => void {
     return this.client.hold()
+  }
+
+  /** For whoever takes requests: none behind it is taken before it is answered. */
+  holdUntilAnswered(): void {
+    this.#release = this.hold()
   }
 
   mute(durationMs: number): void {

@@ -129,26 +129,53 @@ export interface KafkaHandler {
    * for it here. null: they do not, or the batches in them weigh more.
    */
   readonly roomOf: ((services: KafkaServices) => ByteBudget) | null
+  /** It asks for what requests before it on its connection change: it begins when they are answered. Nothing in its body is borrowed. */
+  readonly isAfterOthers: boolean
+  /** Requests behind it on its connection ask for what it changes: none is taken before it is answered. */
+  readonly isBeforeOthers: boolean
   /** Ms for which a request of that client is not taken yet: it stays in its socket. */
   readonly waitMsOf: (services: KafkaServices, who: Principal) => number
   /** @returns undefined, or what rejects if the handler met a bug. */
   readonly run: (call: KafkaCall) => void | Promise<void>
 }
 
+/** What most handlers are not. */
+type HandlerTraits = Partial<Omit<KafkaHandler, 'api' | 'run'>>
+
 /** @returns a row for the table of handlers: a handler sees the messages of its API in their types. */
 export function handlerOf<Request extends FieldTable, Response extends FieldTable>(
   api: Api<Request, Response>,
   run: (call: KafkaCall<Request, Response>) => void | Promise<void>,
-  { isOpenToAll = false, roomOf = null, waitMsOf = () => 0 }: Partial<Omit<KafkaHandler, 'api' | 'run'>> = {}
+  traits: HandlerTraits = {}
 ): KafkaHandler {
+  const plain = { isOpenToAll: false, roomOf: null, isAfterOthers: false, isBeforeOthers: false, waitMsOf: () => 0 }
   // The table holds handlers of many types: what a call brings was decoded, and is encoded, after this very API.
-  return { api, isOpenToAll, roomOf, waitMsOf, run: call => run(call as unknown as KafkaCall<Request, Response>) }
+  return { api, ...plain, ...traits, run: call => run(call as unknown as KafkaCall<Request, Response>) }
 }
+
+/** Where requests have room that name very many things. */
+const roomOf = ({ longRequests }: KafkaServices): ByteBudget => longRequests
 
 /** @returns the row of an API whose requests may name very many things, or ask for them. */
 export function longHandlerOf<Request extends FieldTable, Response extends FieldTable>(
   api: Api<Request, Response>,
   run: (call: KafkaCall<Request, Response>) => void | Promise<void>
 ): KafkaHandler {
-  return handlerOf(api, run, { roomOf: ({ longRequests }) => longRequests })
+  return handlerOf(api, run, { roomOf })
+}
+
+/** The same of one that asks for what requests before it may change. */
+export function longQuestionOf<Request extends FieldTable, Response extends FieldTable>(
+  api: Api<Request, Response>,
+  run: (call: KafkaCall<Request, Response>) => void | Promise<void>
+): KafkaHandler {
+  return handlerOf(api, run, { roomOf, isAfterOthers: true })
+}
+
+/** The same of one that changes what requests behind it ask for. */
+export function longChangeOf<Request extends FieldTable, Response extends FieldTable>(
+  api: Api<Request, Response>,
+  run: (call: KafkaCall<Request, Response>) => void | Promise<void>
+): KafkaHandler {
+  return handlerOf(api, run, { roomOf, isAfterOthers: true, isBeforeOthers: true })
 }

@@ -9,6 +9,7 @@
  *   | of a key that was revoked                    | close                                          |
  *   | a produce of a key that is in debt           | not taken before that is over                  |
  *   | one of names that is long                    | not taken behind others, nor beyond their room |
+ *   | one that asks for what others change         | begun when those before it are answered        |
  */
 import type { ByteBudget } from '../../base/byte-budget.ts'
 import { limits } from '../../model/limits.ts'
@@ -94,6 +95,12 @@ export class RequestTaker {
   #run(client: ExchangeOwner, handler: KafkaHandler, header: RequestHeader, asked: Asked): void {
     const exchange = new Exchange(client, this.#services, handler.api, header, asked)
     client.begin(exchange)
+    if (handler.isBeforeOthers) exchange.holdUntilAnswered()
+    if (handler.isAfterOthers) exchange.whenFirst(() => this.#start(handler, exchange))
+    else this.#start(handler, exchange)
+  }
+
+  #start(handler: KafkaHandler, exchange: Exchange): void {
     try {
       const running = handler.run(exchange)
       if (running !== undefined) running.catch((error: unknown) => this.#fail(exchange, error))

@@ -10,7 +10,7 @@ import type { TopicConfig, TopicConfigPatch } from '../../../model/topic.ts'
 import { alterConfigs, incrementalAlterConfigs } from '../../../wire/kafka/apis/alter-configs.ts'
 import { kafkaErrors } from '../../../wire/kafka/errors.ts'
 import { resourceTypes } from '../config-resources.ts'
-import { longHandlerOf, type KafkaHandler, type KafkaServices } from '../handler.ts'
+import { longChangeOf, type KafkaHandler, type KafkaServices } from '../handler.ts'
 import type { Principal } from '../../../model/principal.ts'
 import { refusalOfMany } from '../named-topics.ts'
 import { toldOfConfig } from '../refusals.ts'
@@ -20,7 +20,7 @@ import { changedList, fallbackPatch, patchOf } from '../topic-configs.ts'
 /** What is done to one setting. */
 const operations = { set: 0, delete: 1, append: 2, subtract: 3 } as const
 
-export const alterConfigsHandler: KafkaHandler = longHandlerOf(alterConfigs, async call => {
+export const alterConfigsHandler: KafkaHandler = longChangeOf(alterConfigs, async call => {
   const { settings } = call.services
   const responses = await alterAll(call, call.body.resources, resource =>
     merged([fallbackPatch(settings), ...resource.configs.map(({ name, value }) => patchOf(name, value, settings))])
@@ -28,7 +28,7 @@ export const alterConfigsHandler: KafkaHandler = longHandlerOf(alterConfigs, asy
   await call.answerInTurns({ responses })
 })
 
-export const incrementalAlterConfigsHandler: KafkaHandler = longHandlerOf(incrementalAlterConfigs, async call => {
+export const incrementalAlterConfigsHandler: KafkaHandler = longChangeOf(incrementalAlterConfigs, async call => {
   const responses = await alterAll(call, call.body.resources, (resource, current) =>
     merged(resource.configs.map(change => changeOf(change, current, call.services)))
   )

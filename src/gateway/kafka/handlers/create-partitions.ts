@@ -2,7 +2,7 @@
 import { createPartitions } from '../../../wire/kafka/apis/create-partitions.ts'
 import { kafkaErrors } from '../../../wire/kafka/errors.ts'
 import type { ReadOf } from '../../../wire/kafka/schema.ts'
-import { longHandlerOf, type KafkaCall, type KafkaHandler } from '../handler.ts'
+import { longChangeOf, type KafkaCall, type KafkaHandler } from '../handler.ts'
 import { refusalOfMany } from '../named-topics.ts'
 import { isHereAlone, NODE_ID } from '../node.ts'
 import { toldOfConfig, type Told } from '../refusals.ts'
@@ -13,7 +13,7 @@ type Wanted = ReadOf<typeof createPartitions.request.fields>['topics'][number]
 
 const done = { errorCode: kafkaErrors.NONE.code, errorMessage: null }
 
-export const createPartitionsHandler: KafkaHandler = longHandlerOf(createPartitions, async call => {
+export const createPartitionsHandler: KafkaHandler = longChangeOf(createPartitions, async call => {
   const { topics } = call.body
   const refusal = refusalOfMany('topics', topics.length)
   const repeated = repeatedNames(topics)

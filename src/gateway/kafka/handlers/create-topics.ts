@@ -4,7 +4,7 @@ import { createTopics } from '../../../wire/kafka/apis/create-topics.ts'
 import { kafkaErrors } from '../../../wire/kafka/errors.ts'
 import type { ReadOf, WriteOf } from '../../../wire/kafka/schema.ts'
 import { DEFAULT_PARTITIONS } from '../broker-configs.ts'
-import { longHandlerOf, type KafkaCall, type KafkaHandler } from '../handler.ts'
+import { longChangeOf, type KafkaCall, type KafkaHandler } from '../handler.ts'
 import { refusalOfMany } from '../named-topics.ts'
 import { COPIES, isHereAlone, NODE_ID } from '../node.ts'
 import { toldOfConfig, type Told } from '../refusals.ts'
@@ -18,7 +18,7 @@ type ToldTopic = WriteOf<typeof createTopics.response.fields>['topics'][number]
 /** What leaves something to the broker. */
 const UP_TO_BROKER = -1
 
-export const createTopicsHandler: KafkaHandler = longHandlerOf(createTopics, async call => {
+export const createTopicsHandler: KafkaHandler = longChangeOf(createTopics, async call => {
   const refusal = refusalOfMany('topics', call.body.topics.length)
   const repeated = repeatedNames(call.body.topics)
   const topics = await call.pace.inOrder(call.body.topics, (wanted): ToldTopic | Promise<ToldTopic> => {

@@ -3,7 +3,7 @@ import { BrokerError } from '../../../model/errors.ts'
 import { deleteRecords } from '../../../wire/kafka/apis/delete-records.ts'
 import { kafkaErrors } from '../../../wire/kafka/errors.ts'
 import type { ReadOf, WriteOf } from '../../../wire/kafka/schema.ts'
-import { longHandlerOf, type KafkaCall, type KafkaHandler } from '../handler.ts'
+import { longChangeOf, type KafkaCall, type KafkaHandler } from '../handler.ts'
 import { toldOf } from '../refusals.ts'
 
 type Call = KafkaCall<typeof deleteRecords.request.fields, typeof deleteRecords.response.fields>
@@ -12,7 +12,7 @@ type Told = WriteOf<typeof deleteRecords.response.fields>['topics'][number]['par
 
 const HIGH_WATERMARK = -1
 
-export const deleteRecordsHandler: KafkaHandler = longHandlerOf(deleteRecords, async call => {
+export const deleteRecordsHandler: KafkaHandler = longChangeOf(deleteRecords, async call => {
   const { pace } = call
   const topics = await pace.inOrder(call.body.topics, async ({ name, partitions }) => {
     return { name, partitions: await pace.inOrder(partitions, wanted => deleteBelow(call, name, wanted)) }

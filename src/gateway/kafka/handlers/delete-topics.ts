@@ -2,7 +2,7 @@
 import { deleteTopics } from '../../../wire/kafka/apis/delete-topics.ts'
 import { kafkaErrors } from '../../../wire/kafka/errors.ts'
 import type { WriteOf } from '../../../wire/kafka/schema.ts'
-import { longHandlerOf, type KafkaCall, type KafkaHandler } from '../handler.ts'
+import { longChangeOf, type KafkaCall, type KafkaHandler } from '../handler.ts'
 import { refusalOfMany } from '../named-topics.ts'
 import { toldOf } from '../refusals.ts'
 import { nameOfId } from '../topic-names.ts'
@@ -13,7 +13,7 @@ type ToldTopic = WriteOf<typeof deleteTopics.response.fields>['responses'][numbe
 /** The first version that names topics by id, too. */
 const TOPIC_IDS_SINCE = 6
 
-export const deleteTopicsHandler: KafkaHandler = longHandlerOf(deleteTopics, async call => {
+export const deleteTopicsHandler: KafkaHandler = longChangeOf(deleteTopics, async call => {
   const { version, body, services, who } = call
   const { pace } = call
   if (version < TOPIC_IDS_SINCE) {

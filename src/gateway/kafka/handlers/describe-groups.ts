@@ -7,12 +7,12 @@ import { describeGroups } from '../../../wire/kafka/apis/describe-groups.ts'
 import { kafkaErrors } from '../../../wire/kafka/errors.ts'
 import type { WriteOf } from '../../../wire/kafka/schema.ts'
 import { codeOf } from '../group-codes.ts'
-import { longHandlerOf, type KafkaCall, type KafkaHandler } from '../handler.ts'
+import { longQuestionOf, type KafkaCall, type KafkaHandler } from '../handler.ts'
 
 type Call = KafkaCall<typeof describeGroups.request.fields, typeof describeGroups.response.fields>
 type ToldGroup = WriteOf<typeof describeGroups.response.fields>['groups'][number]
 
-export const describeGroupsHandler: KafkaHandler = longHandlerOf(describeGroups, async call => {
+export const describeGroupsHandler: KafkaHandler = longQuestionOf(describeGroups, async call => {
   const { pace } = call
   const groups = await pace.inOrder(new Set(call.body.groups), group => describe(call, group))
   await call.answerInTurns({ groups })

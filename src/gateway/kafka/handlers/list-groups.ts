@@ -3,12 +3,12 @@ import type { ClassicListing } from '../../../model/classic-groups.ts'
 import { listGroups } from '../../../wire/kafka/apis/list-groups.ts'
 import { kafkaErrors } from '../../../wire/kafka/errors.ts'
 import { codeOf } from '../group-codes.ts'
-import { longHandlerOf, type KafkaHandler } from '../handler.ts'
+import { longQuestionOf, type KafkaHandler } from '../handler.ts'
 
 /** What Kafka calls the type of groups that rebalance by JoinGroup. */
 const CLASSIC = 'classic'
 
-export const listGroupsHandler: KafkaHandler = longHandlerOf(listGroups, async call => {
+export const listGroupsHandler: KafkaHandler = longQuestionOf(listGroups, async call => {
   // There may be a hundred thousand.
   await call.pace.next()
   const isWantedState = filterOf(call.body.statesFilter)

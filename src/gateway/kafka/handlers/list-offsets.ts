@@ -9,7 +9,7 @@ import type { PartitionOffsets } from '../../../model/topic.ts'
 import { listOffsets } from '../../../wire/kafka/apis/list-offsets.ts'
 import { kafkaErrors } from '../../../wire/kafka/errors.ts'
 import type { ReadOf, WriteOf } from '../../../wire/kafka/schema.ts'
-import { longHandlerOf, type KafkaCall, type KafkaHandler } from '../handler.ts'
+import { longQuestionOf, type KafkaCall, type KafkaHandler } from '../handler.ts'
 import { epochFault } from '../leader-epoch.ts'
 import { LEADER_EPOCH } from '../node.ts'
 import { toldOf } from '../refusals.ts'
@@ -29,7 +29,7 @@ const FEW = 16
 /** The first version that tells of the leader's epoch. */
 const EPOCHS_SINCE = 4
 
-export const listOffsetsHandler: KafkaHandler = longHandlerOf(listOffsets, async call => {
+export const listOffsetsHandler: KafkaHandler = longQuestionOf(listOffsets, async call => {
   const wanted = mergedTopics(call.body.topics.map(({ name, partitions }) => [name, partitions]))
   const { pace } = call
   const topics = await pace.together([...wanted], async ([name, partitions]) => {

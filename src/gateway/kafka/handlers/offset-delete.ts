@@ -2,10 +2,10 @@
 import { offsetDelete } from '../../../wire/kafka/apis/offset-delete.ts'
 import { kafkaErrors } from '../../../wire/kafka/errors.ts'
 import { codeOf } from '../group-codes.ts'
-import { longHandlerOf, type KafkaHandler } from '../handler.ts'
+import { longChangeOf, type KafkaHandler } from '../handler.ts'
 import { codesOfPlaces } from './codes-of-places.ts'
 
-export const offsetDeleteHandler: KafkaHandler = longHandlerOf(offsetDelete, async call => {
+export const offsetDeleteHandler: KafkaHandler = longChangeOf(offsetDelete, async call => {
   const { body, who, services } = call
   const places = body.topics.flatMap(({ name, partitions }) => {
     return partitions.map(({ partitionIndex }) => ({ topic: name, partition: partitionIndex }))

@@ -10,7 +10,7 @@ import { noNote } from '../../../model/groups.ts'
 import { offsetFetch } from '../../../wire/kafka/apis/offset-fetch.ts'
 import { kafkaErrors } from '../../../wire/kafka/errors.ts'
 import { codeOf } from '../group-codes.ts'
-import { longHandlerOf, type KafkaCall, type KafkaHandler } from '../handler.ts'
+import { longQuestionOf, type KafkaCall, type KafkaHandler } from '../handler.ts'
 
 type Call = KafkaCall<typeof offsetFetch.request.fields, typeof offsetFetch.response.fields>
 /** null: all that it has. */
@@ -36,7 +36,7 @@ const MANY_SINCE = 8
 const GROUP_CODE_SINCE = 2
 const nothing: Offset = { offset: -1, note: noNote }
 
-export const offsetFetchHandler: KafkaHandler = longHandlerOf(offsetFetch, async call => {
+export const offsetFetchHandler: KafkaHandler = longQuestionOf(offsetFetch, async call => {
   const { body, version, pace } = call
   if (version < MANY_SINCE) {
     if (body.topics === null) await pace.next()

@@ -2,7 +2,7 @@
 import { offsetForLeaderEpoch } from '../../../wire/kafka/apis/offset-for-leader-epoch.ts'
 import { kafkaErrors } from '../../../wire/kafka/errors.ts'
 import type { ReadOf, WriteOf } from '../../../wire/kafka/schema.ts'
-import { longHandlerOf, type KafkaCall, type KafkaHandler } from '../handler.ts'
+import { longQuestionOf, type KafkaCall, type KafkaHandler } from '../handler.ts'
 import { epochFault } from '../leader-epoch.ts'
 import { LEADER_EPOCH } from '../node.ts'
 import { toldOf } from '../refusals.ts'
@@ -13,7 +13,7 @@ type Call = KafkaCall<typeof offsetForLeaderEpoch.request.fields, typeof offsetF
 type Wanted = ReadOf<typeof offsetForLeaderEpoch.request.fields>['topics'][number]['partitions'][number]
 type Told = WriteOf<typeof offsetForLeaderEpoch.response.fields>['topics'][number]['partitions'][number]
 
-export const offsetForLeaderEpochHandler: KafkaHandler = longHandlerOf(offsetForLeaderEpoch, async call => {
+export const offsetForLeaderEpochHandler: KafkaHandler = longQuestionOf(offsetForLeaderEpoch, async call => {
   const wanted = mergedTopics(call.body.topics.map(({ topic, partitions }) => [topic, partitions]))
   const { pace } = call
   const topics = await pace.together([...wanted], async ([topic, partitions]) => {
