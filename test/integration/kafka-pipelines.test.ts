@@ -78,6 +78,21 @@ test('a topic that is made, grown, changed and deleted is so for what is sent be
   assert.equal((await gone()).topics[0]?.errorCode, 3)
 })
 
+test('a topic that is made because its metadata are asked for is there for what is sent behind that', async t => {
+  const broker = await startBroker(t, { flags: { '--auto-create-topics': 'true' } })
+  const client = await connectKafka(t, broker.kafka)
+  const [told, produced] = together(
+    client,
+    () =>
+      [
+        send(client, apis.metadata, 9, { topics: [{ name: 'n' }], allowAutoTopicCreation: true }),
+        send(client, apis.produce, 7, produceBody('n', 0, batch))
+      ] as const
+  )
+  assert.equal((await told()).topics[0]?.errorCode, 0)
+  assert.equal((await produced()).responses[0]?.partitionResponses[0]?.errorCode, 0)
+})
+
 test('an offset that is committed for a group that was not there is fetched by what is sent behind that', async t => {
   const client = await stage(t)
   const partitions = [{ partitionIndex: 0, committedOffset: 5, committedMetadata: '' }]

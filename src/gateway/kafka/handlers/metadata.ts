@@ -27,16 +27,26 @@ type Call = KafkaCall<Request, Response>
 type ToldTopic = WriteOf<Response>['topics'][number]
 
 export const metadataHandler: KafkaHandler = longHandlerOf(metadata, async call => {
-  const { client, services } = call
-  const topics = await wantedTopics(call)
-  const { host, port } = client.advertised
-  await call.answerInTurns({
-    brokers: [{ nodeId: NODE_ID, host, port }],
-    clusterId: services.clusterId,
-    controllerId: NODE_ID,
-    topics
-  })
+  // What is made here is there for what comes behind this.
+  const release = mayMake(call) ? call.hold() : null
+  try {
+    await answer(call, await wantedTopics(call))
+  } finally {
+    release?.()
+  }
 })
+
+function answer(call: Call, topics: readonly ToldTopic[]): Promise<void> {
+  const { client, services } = call
+  const { host, port } = client.advertised
+  const brokers = [{ nodeId: NODE_ID, host, port }]
+  return call.answerInTurns({ brokers, clusterId: services.clusterId, controllerId: NODE_ID, topics })
+}
+
+/** Does it make topics that there are not? */
+function mayMake({ body, who, services }: Call): boolean {
+  return services.settings.autoCreateTopics && body.allowAutoTopicCreation && who.isAdmin
+}
 
 /** Null are all of them; so are none, in version 0. */
 async function wantedTopics(call: Call): Promise<ToldTopic[]> {
@@ -74,9 +84,7 @@ function unknownTopic(topicId: string, version: number): ToldTopic {
 async function topicNamed(call: Call, name: string): Promise<ToldTopic> {
   const topic = describe(call, name)
   const isMissing = topic.errorCode === kafkaErrors.UNKNOWN_TOPIC_OR_PARTITION.code
-  const { settings } = call.services
-  if (!isMissing || !settings.autoCreateTopics || !call.body.allowAutoTopicCreation || !call.who.isAdmin) return topic
-  return createAndDescribe(call, name)
+  return isMissing && mayMake(call) ? createAndDescribe(call, name) : topic
 }
 
 async function createAndDescribe(call: Call, name: string): Promise<ToldTopic> {
