@@ -55,7 +55,7 @@ export class FetchCall implements PartitionReader, SessionCall {
   #promisedBytes = 0
   #reservedBytes = 0
   #isOver: boolean
-  /** Reads that were sent in this round of the event loop, and whether it waits for the next one. */
+  /** Reads that were sent in this round of the event loop, and whether the next one waits: for another round, or for room. */
   #sentCount = 0
   #isResting = false
   /** A round is under way, or waits for its turn. */
@@ -70,8 +70,6 @@ export class FetchCall implements PartitionReader, SessionCall {
   #isCrowded = false
   /** What others have brought is not to wait for reads that take so long. */
   #isLate = false
-  /** A ring has no room for the next read. */
-  #isShort = false
 
   /**
    * @param session nobody else uses it; its id is 0 if it is to end with this fetch.
@@ -229,7 +227,8 @@ export class FetchCall implements PartitionReader, SessionCall {
     const isLate = this.#isLate && this.#keptBytes > 0
     if (isLate) this.#leaveOutLate()
     const queue = this.#queue
-    while (!this.#isShort && this.#nextIndex < queue.length && this.#open.size < limits.kafkaFetchReadsMax) {
+    while (this.#nextIndex < queue.length && this.#open.size < limits.kafkaFetchReadsMax) {
+      if (this.#isResting) return
       if (this.#sentCount >= PARTITIONS_A_TURN) return this.#rest()
       const leftBytes = isLate || this.#isCrowded ? 0 : this.#fetchBytes - this.#keptBytes - this.#promisedBytes
       // What is on its way may bring less than it was promised.
@@ -247,7 +246,6 @@ export class FetchCall implements PartitionReader, SessionCall {
 
   /** Others have their turn before it goes on. */
   #rest(): void {
-    if (this.#isResting) return
     this.#isResting = true
     const { requestTurns, broker } = this.#call.services
     requestTurns.whenNext(() => {
@@ -260,17 +258,16 @@ export class FetchCall implements PartitionReader, SessionCall {
 
   /** @returns false if there is no room for it: it is tried again then. */
   #read(partition: FetchedPartition, shareBytes: number): boolean {
-    const { who, services } = this.#call
-    const { broker } = services
+    const { broker } = this.#call.services
     this.#promisedBytes += shareBytes
     this.#sentCount++
     this.#open.add(partition)
-    if (partition.read(broker, who, this, shareBytes) !== submitOutcomes.full) return true
+    if (partition.read(broker, this.#call.who, this, shareBytes) !== submitOutcomes.full) return true
     this.#promisedBytes -= shareBytes
     // It stays open meanwhile, so that nobody else ends the round; and whoever settles meanwhile does not send it a second time.
-    this.#isShort = true
+    this.#isResting = true
     broker.whenRoom(() => {
-      this.#isShort = false
+      this.#isResting = false
       this.#open.delete(partition)
       this.#readOn()
     })
@@ -321,7 +318,6 @@ export class FetchCall implements PartitionReader, SessionCall {
     this.#dropRecords()
     const { who, services } = this.#call
     const { broker, clock } = services
-    // Its time may have ended since that was looked at: Node warns of a timer that is set for less than nothing.
     this.#timer ??= setTimeout(() => this.hurry(), Math.max(0, this.#deadlineMs - clock.monotonicMs()))
     const { seen, ready } = this.#session
     // If there is to be that much more in all, one of them must have its share of it; or one that is quiet begins.
@@ -378,8 +374,7 @@ export class FetchCall implements PartitionReader, SessionCall {
     const call = this.#call
     const { broker, clock } = call.services
     this.#leaveTurn()
-    if (this.#timer !== null) clearTimeout(this.#timer)
-    if (this.#lateTimer !== null) clearTimeout(this.#lateTimer)
+    for (const timer of [this.#timer, this.#lateTimer]) if (timer !== null) clearTimeout(timer)
     const { id: sessionId } = this.#session
     this.#session.endCall(broker, call.who, this.#touched, clock.monotonicMs())
     if (call.who.isRevoked) {
