@@ -71,12 +71,13 @@ export async function listen(parts: ListenParts, undo: Undo[]): Promise<Listenin
   const httpAt = await http.listen()
   undo.push(() => http.stop(0))
   const common = { http, background, requestBudget, replyBudget, httpAddress: showAddress(httpAt) }
-  const room = { ...shared, connectionsMax: protocolConnectionsMax(settings) }
+  const { frameMemory } = gateways
+  const room = { ...shared, frameMemory, connectionsMax: protocolConnectionsMax(settings) }
   return { ...common, ...(await listenEs01(room, undo)), ...(await listenKafka(room, undo)) }
 }
 
 type Room = ListenParts &
-  Pick<Gateways, 'requestBudget' | 'replyBudget'> & {
+  Pick<Gateways, 'requestBudget' | 'replyBudget' | 'frameMemory'> & {
     readonly connectionsMax: number
   }
 

@@ -5,6 +5,7 @@ import type { Es01Gateway } from '../gateway/es01/gateway.ts'
 import type { Es01Probe } from '../gateway/es01/probe.ts'
 import type { HttpGateway } from '../gateway/http/gateway.ts'
 import type { KafkaGateway } from '../gateway/kafka/gateway.ts'
+import { FrameMemory } from '../gateway/shared/frame-memory.ts'
 import type { CertificateState } from '../model/metrics.ts'
 import { kafkaLatencies, kafkaReaders } from './metrics-kafka.ts'
 import { one, type ProcessReaders, type Sample } from '../observe/process-page.ts'
@@ -15,16 +16,19 @@ export interface Gateways {
   es01: Es01Gateway | null
   kafka: KafkaGateway | null
   readonly requestBudget: ByteBudget
+  readonly frameMemory: FrameMemory
   readonly replyBudget: ByteBudget
 }
 
 /** Nothing listens yet. */
 export function newGateways(settings: Pick<Settings, 'requestMemoryBytes' | 'replyMemoryBytes'>): Gateways {
+  const requestBudget = new ByteBudget(settings.requestMemoryBytes)
   return {
     http: null,
     es01: null,
     kafka: null,
-    requestBudget: new ByteBudget(settings.requestMemoryBytes),
+    requestBudget,
+    frameMemory: new FrameMemory(requestBudget),
     replyBudget: new ByteBudget(settings.replyMemoryBytes)
   }
 }

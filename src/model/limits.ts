@@ -192,9 +192,16 @@ export const limits = {
   helloTimeoutMs: 10_000,
   /** From the length of a frame of ES01 or Kafka to its last byte: the largest one at half a MiB a second. */
   frameTimeoutMs: 30_000,
-  /** While request memory is short, such a frame that came in part must bring this much a second, over stalledReaderMs. */
+  /**
+   * While request memory is short, such a frame that came in part must bring this much a second, over stalledReaderMs; and so much
+   * that it would be whole within frameTimeoutMs: all of it is set aside meanwhile.
+   */
   shortFrameBytesPerSecond: 16 * 1024,
-  /** The ES01 connections of one client address, and its Kafka ones, may hold this part of the request memory, or one largest frame. */
+  /** Such frames on their way that need more than a MiB may hold one part in this many of the request memory, or one frame. */
+  largeFrameShare: 2,
+  /** Those that need less, and buffers that are larger than they must be, each one part in this many. */
+  smallFrameShare: 4,
+  /** Of each of these the ES01 and Kafka connections of one client address may hold one part in this many, or one frame. */
   addressRequestShare: 2,
   /** For a client of ES01 or Kafka to take one write, of about 256 KiB. */
   binaryWriteTimeoutMs: 30_000,

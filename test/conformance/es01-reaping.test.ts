@@ -9,6 +9,7 @@ import { systemClock } from '../../src/base/clock.ts'
 import { silentLogger } from '../../src/base/logger.ts'
 import { gatewayReaders } from '../../src/composition/metrics-gateways.ts'
 import { Certificates } from '../../src/gateway/shared/certificates.ts'
+import { FrameMemory } from '../../src/gateway/shared/frame-memory.ts'
 import type { CloseReason } from '../../src/gateway/es01/probe.ts'
 import { encodeHello } from '../../src/wire/es01/handshake.ts'
 import { encodeProduceFrame } from '../../src/wire/es01/produce-frame.ts'
@@ -31,7 +32,8 @@ const read = (id: number): Buffer => consume(id, { topic: 't', maxBytes: 8 * MIB
 
 /** What the page of metrics says of closed connections: reasons that are not zero. */
 async function pageOf({ gateway, requestBudget, replyBudget }: Fixture): Promise<Record<string, number>> {
-  const readers = gatewayReaders({ http: null, es01: gateway, kafka: null, requestBudget, replyBudget })
+  const budgets = { requestBudget, replyBudget, frameMemory: new FrameMemory(requestBudget) }
+  const readers = gatewayReaders({ http: null, es01: gateway, kafka: null, ...budgets })
   const samples = await readers.millrace_es01_refused_connections_total()
   return Object.fromEntries(samples.flatMap(({ labels, value }) => (value === 0 ? [] : [[labels['reason'], value]])))
 }

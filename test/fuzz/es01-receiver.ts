@@ -14,9 +14,10 @@ import { BufferPool } from '../../src/gateway/shared/buffer-pool.ts'
 import type { ConnectionHost, HostedConnection } from '../../src/gateway/es01/connection-host.ts'
 import { Doorkeeper, type Admission } from '../../src/gateway/es01/doorkeeper.ts'
 import type { InflaterHost } from '../../src/gateway/es01/inflater.ts'
-import { InflatingRoom } from '../../src/gateway/es01/inflating-room.ts'
 import { createProbe } from '../../src/gateway/es01/probe.ts'
+import { FrameMemory } from '../../src/gateway/shared/frame-memory.ts'
 import { createReceiveShared } from '../../src/gateway/shared/receive-buffer.ts'
+import { TurnRoom } from '../../src/gateway/shared/turn-room.ts'
 import { RequestReader } from '../../src/gateway/es01/requests.ts'
 import { timeoutsOf } from '../../src/gateway/es01/settings.ts'
 import { BrokerError } from '../../src/model/errors.ts'
@@ -260,13 +261,14 @@ export class FuzzHost implements ConnectionHost {
   readonly replyBudget = new ByteBudget(32 * MIB)
   readonly replyShareBytes = 8 * MIB
   readonly requestBudget = new ByteBudget(4 * MIB)
+  readonly memory = new FrameMemory(this.requestBudget).memoryOf('127.0.0.1', 0)
   readonly pool: CountingPool
   readonly receive
   readonly requests: RequestReader
   readonly doorkeeper: Doorkeeper
   readonly probe = createProbe()
   readonly inflating: InflaterHost
-  readonly room = new InflatingRoom(MIB, MIB / 2)
+  readonly room = new TurnRoom(MIB, MIB / 2)
   readonly world: OracleWorld
   readonly poolMs: number
   readonly broker: FuzzBroker
@@ -280,7 +282,7 @@ export class FuzzHost implements ConnectionHost {
     const { frameLengthMax } = world
     this.inflating = { frameLengthMax, counts: this.probe.gzip, names: new NameReader(), room: this.room }
     this.pool = plant.pool?.() ?? new CountingPool(16 * MIB)
-    this.receive = createReceiveShared(this.pool, this.requestBudget)
+    this.receive = createReceiveShared(this.pool)
     this.broker = new FuzzBroker(dice, world.topics)
     this.broker.keys.add('good', 't')
     this.broker.keys.add('gone', 't').isRevoked = true

@@ -40,7 +40,7 @@ export class FuzzSession {
     this.#isDirect = dice.chance(0.7)
     // Byte by byte only what is short: of a long one most reads would be alike.
     this.#chunkBytes = dice.pick(bytes.length > 4_000 ? [700, 9_000, 70_000, 70_000] : [1, 7, 60, 4_000])
-    this.connection = new Es01Connection(host, asSocket(this.socket), '127.0.0.1', host.requestBudget)
+    this.connection = new Es01Connection(host, asSocket(this.socket), '127.0.0.1', host.memory)
     this.#tail = this.connection.nextTail()
   }
 

@@ -7,7 +7,7 @@
  *
  * Invariants
  * - Frames are taken in order, and a frame that cannot be taken stops those behind it: produces keep their order.
- * - While a whole frame waits, or memory for the next read is lacking, the socket is paused, and our timers stand still.
+ * - While a whole frame waits, or memory for the one in front is lacking, the socket is paused, and our timers stand still.
  *   It is paused in a read callback only (see ReceiveBuffer), or once and for all.
  * - Nothing here throws at the socket: a bug closes the connection, or answers `internal error`, and is logged.
  */
@@ -23,8 +23,9 @@ import type { BufferPool } from '../shared/buffer-pool.ts'
 import type { ConnectionHost, HostedConnection } from './connection-host.ts'
 import { frameInFront } from './frame-front.ts'
 import { ClientDeadlines } from '../shared/client-deadlines.ts'
+import type { AddressMemory } from '../shared/frame-memory.ts'
 import { greet } from './greeting.ts'
-import { Inflater, type RequestMemory } from './inflater.ts'
+import { Inflater } from './inflater.ts'
 import { Outbox } from '../shared/outbox.ts'
 import { countError, type CloseReason, type GzipCounts } from './probe.ts'
 import { ReceiveBuffer } from '../shared/receive-buffer.ts'
@@ -54,7 +55,7 @@ export class Es01Connection implements AnswerSink, ByteTaker, HostedConnection {
   /** A produce is held by the broker: what comes behind it must not overtake it. */
   #isHeld = false
   readonly #deadlines: ClientDeadlines
-  readonly #memory: RequestMemory
+  readonly #memory: AddressMemory
   /** null: payloads are not gzip. */
   #inflater: Inflater | null = null
   /** Waits for room or bytes: asked once, not once per attempt. */
@@ -62,13 +63,13 @@ export class Es01Connection implements AnswerSink, ByteTaker, HostedConnection {
   readonly #wake: () => void
 
   /** @param memory what the requests of this client may hold. */
-  constructor(host: ConnectionHost, accepted: Socket, remoteAddress: string, memory: RequestMemory) {
+  constructor(host: ConnectionHost, accepted: Socket, remoteAddress: string, memory: AddressMemory) {
     this.#host = host
     this.remoteAddress = remoteAddress
     this.replies = new ReplyShare(host.replyBudget, host.replyShareBytes)
     this.pool = host.pool
     this.#deadlines = new ClientDeadlines(host.clock, host.timeouts)
-    this.#receive = new ReceiveBuffer(host.receive, memory)
+    this.#receive = new ReceiveBuffer(host.receive, memory, () => host.wake(this))
     this.#reading = new SocketReading(host.probe)
     this.#memory = memory
     this.#wake = () => {
@@ -86,10 +87,6 @@ export class Es01Connection implements AnswerSink, ByteTaker, HostedConnection {
       host.logger.debug({ remoteAddress, error: error.message }, 'an ES01 connection broke')
     })
     this.#socket.on('close', () => this.#onClose())
-  }
-
-  get memoryWaitSinceMs(): number {
-    return this.#reading.memoryWaitSinceMs
   }
 
   nextTail(): Uint8Array {
@@ -208,8 +205,7 @@ export class Es01Connection implements AnswerSink, ByteTaker, HostedConnection {
 
   /** The whole frame in front is taken. */
   #consume(): void {
-    this.#receive.start += this.#receive.expectedBytes
-    this.#receive.shownBytes = this.#receive.expectedBytes
+    this.#receive.taken()
     this.#deadlines.frameTaken()
   }
 
@@ -319,15 +315,12 @@ export class Es01Connection implements AnswerSink, ByteTaker, HostedConnection {
   /** Reads on if there is nothing to wait for and memory for it; else pauses and asks to be woken. */
   #steerReading(): void {
     if (this.#stall === 'none' && !this.#receive.tryRoom(this.#reading.isPaused)) this.#stall = 'noMemory'
-    if (this.#stall === 'noMemory') this.#reading.noteShort(this.#host.clock.monotonicMs())
-    else this.#reading.noteEnough()
     if (this.#stall === 'none') return this.#unpause()
     this.#pause()
     if (this.#isWaiting || isOwnStall(this.#stall)) return
     this.#isWaiting = true
     if (this.#stall === 'noRoom') this.#host.whenRoom(this.#wake)
-    else if (this.#stall === 'noReplyBytes') this.replies.whenReleased(this.#wake)
-    else this.#host.receive.budget.whenReleased(this.#wake)
+    else this.replies.whenReleased(this.#wake)
   }
 
   /** Inflating alone is no lack of anything. */
@@ -360,7 +353,6 @@ export class Es01Connection implements AnswerSink, ByteTaker, HostedConnection {
 
   #onClose(): void {
     this.#state = 'closed'
-    this.#reading.noteEnough()
     this.outbox.drop()
     this.#inflater?.drop()
     this.#receive.discard()

@@ -19,6 +19,7 @@ import type { Certificates } from '../shared/certificates.ts'
 import { Entrance, type Admit } from '../shared/entrance.ts'
 import { LatencyMeter } from '../shared/latency-meter.ts'
 import { acceptOptions, listenOn } from '../shared/listen-on.ts'
+import { FrameMemory } from '../shared/frame-memory.ts'
 import { OpenConnections } from '../shared/open-connections.ts'
 import { ClientAddresses } from '../shared/addresses.ts'
 import { BufferPool } from '../shared/buffer-pool.ts'
@@ -28,10 +29,10 @@ import { Es01Connection } from './connection.ts'
 import { readConnectionsMax } from '../shared/connections-max.ts'
 import { Doorkeeper } from './doorkeeper.ts'
 import type { InflaterHost } from './inflater.ts'
-import { InflatingRoom } from './inflating-room.ts'
 import type { Es01Probe } from './probe.ts'
 import { createProbe } from './probe.ts'
 import { createReceiveShared } from '../shared/receive-buffer.ts'
+import { TurnRoom } from '../shared/turn-room.ts'
 import { replyShareBytesOf } from '../shared/reply-share.ts'
 import { RequestReader } from './requests.ts'
 import type { Es01Settings, Es01Timeouts } from './settings.ts'
@@ -43,6 +44,8 @@ export interface Es01GatewayOptions {
   readonly logger: Logger
   /** Request bytes of all protocols. */
   readonly requestBudget: ByteBudget
+  /** Of those, what frames on their way get. Left out: as if there were no other listener. */
+  readonly frameMemory?: FrameMemory
   /** Reply bytes of all protocols. */
   readonly replyBudget: ByteBudget
   readonly timeouts?: Partial<Es01Timeouts>
@@ -112,8 +115,8 @@ class Listener implements Es01Gateway, ConnectionHost {
     this.timeouts = timeoutsOf(settings, options.timeouts ?? {})
     this.frameLengthMax = frameLengthMax(settings.maxRecordBytes)
     this.replyBudget = replyBudget
-    this.receive = createReceiveShared(this.pool, requestBudget)
-    const addresses = new ClientAddresses(requestBudget, this.frameLengthMax)
+    this.receive = createReceiveShared(this.pool)
+    const addresses = new ClientAddresses(options.frameMemory ?? new FrameMemory(requestBudget), this.frameLengthMax)
     this.requests = new RequestReader(broker, settings, {
       produce: new LatencyMeter(this.clock, this.probe.produceSeconds),
       consume: new LatencyMeter(this.clock, this.probe.consumeSeconds)
@@ -123,7 +126,7 @@ class Listener implements Es01Gateway, ConnectionHost {
       frameLengthMax: this.frameLengthMax,
       counts: this.probe.gzip,
       names: new NameReader(),
-      room: new InflatingRoom(roomBytes, roomBytes / limits.addressInflatingShare)
+      room: new TurnRoom(roomBytes, roomBytes / limits.addressInflatingShare)
     }
     this.doorkeeper = new Doorkeeper(settings.auth, broker.keys)
     this.replyShareBytes = replyShareBytesOf(replyBudget, this.requests.largestAnswerBytes)

@@ -21,14 +21,11 @@ import { limits } from '../../model/limits.ts'
 import type { Principal } from '../../model/principal.ts'
 import { FRAME_LENGTH_MIN, opcodes, type FrameHead } from '../../wire/es01/frame.ts'
 import { hasWholeTopic, NameReader, readTopic } from '../../wire/es01/names.ts'
-import type { ByteShare } from '../shared/byte-share.ts'
+import type { AddressMemory } from '../shared/frame-memory.ts'
 import type { ReceiveBuffer } from '../shared/receive-buffer.ts'
 import { claimedBytes, inflateLater, inflateNow, inflatePrefix, inflatingBytes, type Inflated } from './gzip.ts'
-import type { InflatingRoom, Place } from './inflating-room.ts'
+import type { Place, TurnRoom } from '../shared/turn-room.ts'
 import type { GzipCounts } from './probe.ts'
-
-/** Where requests are charged: the share of the client's address. */
-export type RequestMemory = Pick<ByteShare, 'tryReserve' | 'release' | 'charge'>
 
 /** What the inflaters of a gateway share. */
 export interface InflaterHost {
@@ -36,7 +33,8 @@ export interface InflaterHost {
   readonly frameLengthMax: number
   readonly counts: GzipCounts
   readonly names: NameReader
-  readonly room: InflatingRoom
+  /** It stands beside the request memory: a frame that came whole waits only for frames that are being inflated. */
+  readonly room: TurnRoom
 }
 
 /** What an inflater has of its connection. */
@@ -45,7 +43,7 @@ export interface InflaterConnection {
   /** Where the frames lie that are offered. */
   readonly receive: Pick<ReceiveBuffer, 'ownBytes' | 'lend' | 'endLoan'>
   /** Where it counts what was inflated at once and cannot be taken. */
-  readonly memory: RequestMemory
+  readonly memory: Pick<AddressMemory, 'charge' | 'release'>
   /** Called outside of any call: the frame in front is ready, and taken; or it is to be offered again. */
   readonly onChange: (isReady: boolean) => void
 }

@@ -13,8 +13,11 @@ export type Stall =
   | 'noReplyBytes'
   | 'noMemory'
 
-/** What only this connection's own answers can end is looked at after each delivery; its inflater calls by itself. */
+/**
+ * What only this connection's own answers can end is looked at after each delivery; its inflater, and what it receives into, call
+ * by themselves.
+ */
 export function isOwnStall(stall: Stall): boolean {
-  if (stall === 'inflating' || stall === 'noInflatingRoom') return true
+  if (stall === 'inflating' || stall === 'noInflatingRoom' || stall === 'noMemory') return true
   return stall === 'held' || stall === 'inFlight' || stall === 'shareFull' || stall === 'unsent'
 }

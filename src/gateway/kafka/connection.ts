@@ -8,7 +8,7 @@
  * Invariants
  * - Requests are taken in order, and one that cannot be taken stops those behind it.
  * - A response leaves when those of all requests before it have.
- * - While a whole request waits, or memory for the next read is lacking, the socket is paused, and our timers stand still.
+ * - While a whole request waits, or memory for the one in front is lacking, the socket is paused, and our timers stand still.
  *   It is paused in a read callback only (see ReceiveBuffer), or once and for all.
  * - Nothing here throws at the socket: a bug closes the connection, and is logged.
  */
@@ -19,7 +19,7 @@ import { FRAME_SIZE_BYTES } from '../../wire/kafka/headers.ts'
 import type { BufferPool } from '../shared/buffer-pool.ts'
 import { ClientDeadlines } from '../shared/client-deadlines.ts'
 import { Outbox } from '../shared/outbox.ts'
-import { ReceiveBuffer, type ReceiveBudget } from '../shared/receive-buffer.ts'
+import { ReceiveBuffer, type ReceiveMemory } from '../shared/receive-buffer.ts'
 import { ReplyShare } from '../shared/reply-share.ts'
 import { SocketReading } from '../shared/socket-reading.ts'
 import { takeSocket, writeTogether, type ByteTaker } from '../shared/take-socket.ts'
@@ -34,9 +34,6 @@ import type { SaslSession } from './sasl-session.ts'
 type State = 'open' | 'closing' | 'lingering' | 'closed'
 /** Why the whole request in front is not taken. */
 type Stall = 'none' | 'held' | 'inFlight' | 'unsent' | 'muted' | 'noMemory' | 'behindOthers' | 'noRoom'
-
-/** Memory of the requests of a client. */
-export type RequestMemory = ReceiveBudget
 
 export class KafkaConnection implements ExchangeOwner, ByteTaker, HostedConnection {
   readonly replies: ReplyShare
@@ -63,7 +60,7 @@ export class KafkaConnection implements ExchangeOwner, ByteTaker, HostedConnecti
   #isCut = false
   /** Where the request in front has no room. */
   #room: ByteBudget | null = null
-  /** Waits for memory or room: asked once, not once per attempt. */
+  /** Waits for room: asked once, not once per attempt. */
   #isWaiting = false
 
   /** @param memory what the requests of this client may hold. @param advertised where it is told to come again. */
@@ -71,7 +68,7 @@ export class KafkaConnection implements ExchangeOwner, ByteTaker, HostedConnecti
     host: ConnectionHost,
     accepted: Socket,
     remoteAddress: string,
-    memory: RequestMemory,
+    memory: ReceiveMemory,
     advertised: BrokerPlace
   ) {
     this.#host = host
@@ -82,7 +79,7 @@ export class KafkaConnection implements ExchangeOwner, ByteTaker, HostedConnecti
     this.pool = host.pool
     this.#openedMs = host.clock.monotonicMs()
     this.#deadlines = new ClientDeadlines(host.clock, host.timeouts)
-    this.#receive = new ReceiveBuffer(host.receive, memory)
+    this.#receive = new ReceiveBuffer(host.receive, memory, () => host.wake(this))
     this.#reading = new SocketReading(host.probe)
     const { socket } = takeSocket(accepted, this)
     this.#socket = socket
@@ -98,10 +95,6 @@ export class KafkaConnection implements ExchangeOwner, ByteTaker, HostedConnecti
 
   get isBusy(): boolean {
     return this.#exchanges.length > 0
-  }
-
-  get memoryWaitSinceMs(): number {
-    return this.#reading.memoryWaitSinceMs
   }
 
   nextTail(): Uint8Array {
@@ -301,8 +294,7 @@ export class KafkaConnection implements ExchangeOwner, ByteTaker, HostedConnecti
   /** The whole request in front is taken. */
   #consume(): void {
     if (this.#state !== 'open') return
-    this.#receive.start += this.#receive.expectedBytes
-    this.#receive.shownBytes = this.#receive.expectedBytes
+    this.#receive.taken()
     this.#deadlines.frameTaken()
   }
 
@@ -320,17 +312,15 @@ export class KafkaConnection implements ExchangeOwner, ByteTaker, HostedConnecti
     return this.#outbox.unsentBytes >= limits.unsentBytesMax ? 'unsent' : 'none'
   }
 
-  /** Reads on if there is nothing to wait for and memory for it; else pauses and, for memory, asks to be woken. */
+  /** Reads on if there is nothing to wait for and memory for it; else pauses and, for room, asks to be woken. */
   #steerReading(): void {
     if (this.#stall === 'none' && !this.#receive.tryRoom(this.#reading.isPaused)) this.#stall = 'noMemory'
-    if (this.#stall === 'noMemory') this.#reading.noteShort(this.#host.clock.monotonicMs())
-    else this.#reading.noteEnough()
     if (this.#stall === 'none') return this.#unpause()
     this.#pause()
-    const budget = this.#stall === 'noMemory' ? this.#host.receive.budget : this.#room
-    if (this.#isWaiting || budget === null || (this.#stall !== 'noMemory' && this.#stall !== 'noRoom')) return
+    const room = this.#room
+    if (this.#isWaiting || room === null || this.#stall !== 'noRoom') return
     this.#isWaiting = true
-    budget.whenReleased(() => {
+    room.whenReleased(() => {
       this.#isWaiting = false
       this.#host.wake(this)
     })
@@ -370,7 +360,6 @@ export class KafkaConnection implements ExchangeOwner, ByteTaker, HostedConnecti
 
   #onClose(): void {
     this.#state = 'closed'
-    this.#reading.noteEnough()
     this.#endMute()
     this.#outbox.drop()
     // What was answered out of turn gives its memory back now; what is in progress does when it is answered.

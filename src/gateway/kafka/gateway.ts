@@ -20,6 +20,7 @@ import { ConnectionTurns } from '../shared/connection-turns.ts'
 import { readConnectionsMax } from '../shared/connections-max.ts'
 import { Entrance } from '../shared/entrance.ts'
 import { acceptOptions, listenOn } from '../shared/listen-on.ts'
+import { FrameMemory } from '../shared/frame-memory.ts'
 import { OpenConnections } from '../shared/open-connections.ts'
 import { createReceiveShared } from '../shared/receive-buffer.ts'
 import { replyShareBytesOf } from '../shared/reply-share.ts'
@@ -51,6 +52,8 @@ export interface KafkaGatewayOptions {
   readonly logger: Logger
   /** Request bytes of all protocols. */
   readonly requestBudget: ByteBudget
+  /** Of those, what frames on their way get. Left out: as if there were no other listener. */
+  readonly frameMemory?: FrameMemory
   /** Reply bytes of all protocols. */
   readonly replyBudget: ByteBudget
   readonly timeouts?: Partial<KafkaTimeouts>
@@ -119,8 +122,8 @@ class Listener implements KafkaGateway, ConnectionHost {
     this.timeouts = timeoutsOf(settings, options.timeouts ?? {})
     this.frameSizeMax = frameLengthMax(settings.maxRecordBytes)
     this.replyBudget = replyBudget
-    this.receive = createReceiveShared(this.pool, requestBudget)
-    const addresses = new ClientAddresses(requestBudget, this.frameSizeMax)
+    this.receive = createReceiveShared(this.pool)
+    const addresses = new ClientAddresses(options.frameMemory ?? new FrameMemory(requestBudget), this.frameSizeMax)
     this.#fetchSessions = new FetchSessions(this.clock, this.probe.fetchSessions)
     this.#aheadRoom = { memory: new ByteBudget(limits.kafkaFetchAheadBytesMax), counts: this.probe.readAhead }
     this.requests = new RequestTaker(this.#services(options))

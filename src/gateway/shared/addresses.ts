@@ -1,50 +1,45 @@
 /**
- * What the connections of one client address have together: how many they are, and the request memory that they may
- * hold. Main thread only; owned by the listener. An address without a connection takes no memory.
+ * What the connections of one client address have together: how many they are, and their part of the request memory. Main
+ * thread only; owned by the listener. An address without a connection takes no memory.
  */
-import type { ByteBudget } from '../../base/byte-budget.ts'
 import { limits } from '../../model/limits.ts'
-import { ByteShare } from './byte-share.ts'
+import type { AddressMemory, FrameMemory } from './frame-memory.ts'
 
 interface Client {
-  readonly share: ByteShare
+  readonly memory: AddressMemory
   connectionCount: number
 }
 
 export class ClientAddresses {
-  readonly #budget: ByteBudget
-  readonly #shareBytes: number
+  readonly #frames: FrameMemory
+  readonly #largestBytes: number
   readonly #clients = new Map<string, Client>()
 
-  /**
-   * One address may hold its share of the budget (`addressRequestShare`), and at least one request of the largest size with
-   * what was read behind it.
-   */
-  constructor(budget: ByteBudget, largestRequestBytes: number) {
-    this.#budget = budget
-    const least = largestRequestBytes + limits.frameSurplusBytes
-    this.#shareBytes = Math.max(least, budget.limitBytes / limits.addressRequestShare)
+  /** @param largestRequestBytes of one request; what is read behind it takes more. */
+  constructor(frames: FrameMemory, largestRequestBytes: number) {
+    this.#frames = frames
+    this.#largestBytes = largestRequestBytes + limits.frameSurplusBytes
   }
 
   connectionsOf(address: string): number {
     return this.#clients.get(address)?.connectionCount ?? 0
   }
 
-  /** True if a need of that size may have to wait for what the connections of this address hold. */
-  isShort(address: string, largestBytes: number): boolean {
-    return this.#clients.get(address)?.share.isShort(largestBytes) === true
+  /** Does anybody wait for memory that the connections of this address hold? */
+  isShort(address: string): boolean {
+    return this.#frames.isShortFor(address)
   }
 
   /** Counts one more connection. @returns the memory of its address. */
-  enter(address: string): ByteShare {
+  enter(address: string): AddressMemory {
     const known = this.#clients.get(address)
     if (known !== undefined) {
       known.connectionCount++
-      return known.share
+      return known.memory
     }
-    const share = new ByteShare(this.#budget, this.#shareBytes)
-    this.#clients.set(address, { share, connectionCount: 1 })
-    return share
+    const memory = this.#frames.memoryOf(address, this.#largestBytes)
+    this.#clients.set(address, { memory, connectionCount: 1 })
+    return memory
   }
 
   /** The connection is gone, and holds nothing any more. */

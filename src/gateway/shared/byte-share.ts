@@ -20,11 +20,6 @@ export class ByteShare {
     return this.#heldBytes
   }
 
-  /** True if a need of that size may have to wait for what is held of the share. */
-  isShort(largestBytes: number): boolean {
-    return this.#heldBytes > 0 && this.#shareBytes - this.#heldBytes < largestBytes
-  }
-
   /** @returns false, and nothing is held, if the share or the budget has no room. */
   tryReserve(bytes: number): boolean {
     if (this.#heldBytes > 0 && this.#heldBytes + bytes > this.#shareBytes) return false

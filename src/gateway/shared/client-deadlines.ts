@@ -38,8 +38,8 @@ export function clientTimeoutsOf(idleMs: number): ClientTimeouts {
 
 /** Of a connection that is read. */
 export interface Awaited {
-  readonly receive: Pick<ReceiveBuffer, 'ownBytes' | 'pendingBytes'>
-  /** Is request memory short? */
+  readonly receive: Pick<ReceiveBuffer, 'heldBytes' | 'pendingBytes' | 'expectedBytes'>
+  /** Is request memory short: does, or may, somebody wait for what is set aside for the frame? */
   readonly isShort: boolean
   /** Has the client an answer to come, or to read? */
   readonly isOwed: boolean
@@ -62,6 +62,7 @@ export class ClientDeadlines {
 
   /** What is waited for is waited for from now on. */
   restart(): void {
+    this.#progress.forget()
     this.#sinceMs = this.#clock.monotonicMs()
   }
 
@@ -75,7 +76,6 @@ export class ClientDeadlines {
   /** The frame in front is taken. */
   frameTaken(): void {
     this.#isInFrame = false
-    this.#progress.forget()
     this.restart()
   }
 
@@ -105,8 +105,11 @@ export class ClientDeadlines {
     const elapsedMs = this.elapsedMs(nowMs)
     if (!this.#isInFrame) return elapsedMs > idleMs && !isOwed ? 'idleTimeout' : null
     if (elapsedMs > bodyMs) return 'bodyTimeout'
-    if (receive.ownBytes > 0 && isShort) {
-      return this.#progress.isEnough(nowMs, receive.pendingBytes, stalledMs) ? null : 'memory'
+    if (receive.heldBytes > 0 && isShort) {
+      // What is set aside is as large as the frame will be: it has to come as fast as it must to be whole in time.
+      const bytesPerSecond = Math.max(limits.shortFrameBytesPerSecond, (receive.expectedBytes * 1000) / bodyMs)
+      const isEnough = this.#progress.isEnough(nowMs, receive.pendingBytes, { watchMs: stalledMs, bytesPerSecond })
+      return isEnough ? null : 'memory'
     }
     this.#progress.forget()
     return null

@@ -8,8 +8,8 @@ import type { Clock } from '../../base/clock.ts'
 import type { Logger } from '../../base/logger.ts'
 import { plainAddress } from './address.ts'
 import type { ClientAddresses } from './addresses.ts'
-import type { ByteShare } from './byte-share.ts'
 import type { Certificates } from './certificates.ts'
+import type { AddressMemory } from './frame-memory.ts'
 import { PlainClients } from './plain-clients.ts'
 import { SecureDoor } from './secure-door.ts'
 
@@ -44,7 +44,7 @@ export interface EntranceOptions {
 /** Who has come in: the client's address, and what the requests of all its connections may hold. */
 export interface Arrival {
   readonly remoteAddress: string
-  readonly memory: ByteShare
+  readonly memory: AddressMemory
 }
 
 /** Makes a connection of a socket that may be read in plain, and is its owner's now. */

@@ -13,12 +13,8 @@ const SWEEP_MS_MAX = 1000
 /** A connection as a sweep sees it. */
 export interface SweptConnection {
   readonly remoteAddress: string
-  /** Monotonic time since which the reading waits for memory, or Infinity. */
-  readonly memoryWaitSinceMs: number
   /** Takes no further request; answers what is in progress, then closes. */
   beginClose(): void
-  /** Closes at once and counts why. */
-  drop(reason: 'memory'): void
   /** Closes at once, for no fault of the client. */
   abandon(): void
   /**
@@ -31,7 +27,7 @@ export interface SweptConnection {
 export interface OpenConnectionsOptions {
   readonly clock: Clock
   /** The sweep comes several times within the shortest of them. */
-  readonly timeouts: Readonly<Record<string, number>> & { readonly bodyMs: number }
+  readonly timeouts: Readonly<Record<string, number>>
   readonly addresses: ClientAddresses
   readonly replyBudget: ByteBudget
   readonly requestBudget: ByteBudget
@@ -93,17 +89,13 @@ export class OpenConnections<Connection extends SweptConnection> {
   }
 
   #sweep(): void {
-    const { clock, timeouts, addresses, replyBudget, requestBudget, largestRequestBytes } = this.#options
+    const { clock, addresses, replyBudget, requestBudget, largestRequestBytes } = this.#options
     const nowMs = clock.monotonicMs()
     const replies = isMemoryShort(replyBudget, this.#options.largestAnswerBytes)
     const forAll = isMemoryShort(requestBudget, largestRequestBytes)
-    let longest: Connection | null = null
     for (const connection of this.#connections) {
-      const requests = forAll || addresses.isShort(connection.remoteAddress, largestRequestBytes)
+      const requests = forAll || addresses.isShort(connection.remoteAddress)
       connection.checkDeadlines(nowMs, { replies, requests })
-      if (connection.memoryWaitSinceMs < (longest?.memoryWaitSinceMs ?? Infinity)) longest = connection
     }
-    // Half-read requests may hold all of the budget and each wait for the others: then the one that waits longest goes.
-    if (longest !== null && nowMs - longest.memoryWaitSinceMs > timeouts.bodyMs) longest.drop('memory')
   }
 }

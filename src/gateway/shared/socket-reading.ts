@@ -1,6 +1,5 @@
 /**
- * Whether a connection reads its socket, and since when it cannot for want of memory. Main thread only, one owner: its
- * connection, which decides when.
+ * Whether a connection reads its socket. Main thread only, one owner: its connection, which decides when.
  *
  * A pause counts when it begins to be for want of something; one that is only the end of a connection does not.
  */
@@ -8,23 +7,12 @@ import type { Socket } from 'node:net'
 
 export class SocketReading {
   isPaused = false
-  /** Monotonic time; Infinity: it does not wait for memory. */
-  memoryWaitSinceMs = Infinity
   readonly #counts: { pauses: number }
   #isLacking = false
 
   /** It is there before the socket, which asks for memory while it is made. @param counts where pauses are counted. */
   constructor(counts: { pauses: number }) {
     this.#counts = counts
-  }
-
-  /** It waits for memory, maybe not since now. */
-  noteShort(nowMs: number): void {
-    this.memoryWaitSinceMs = Math.min(this.memoryWaitSinceMs, nowMs)
-  }
-
-  noteEnough(): void {
-    this.memoryWaitSinceMs = Infinity
   }
 
   /** @param isLacking because something of the broker's is full. */

@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { ClientDeadlines, type Awaited } from '../../../../src/gateway/shared/client-deadlines.ts'
 
 const timeouts = { bodyMs: 100, idleMs: 1000, writeMs: 500, stalledMs: 50, lingerMs: 10 }
-const receive = { ownBytes: 1, pendingBytes: 1 }
+const receive = { heldBytes: 1, pendingBytes: 1, expectedBytes: 2 }
 const awaited: Awaited = { receive, isShort: false, isOwed: false }
 
 function begin(): { readonly deadlines: ClientDeadlines; readonly at: (nowMs: number) => number } {
@@ -39,18 +39,42 @@ test('a frame counts from its length on, however often it is looked at, and the 
   assert.equal(deadlines.lateFrame(2501, awaited), 'idleTimeout')
 })
 
-test('a frame that comes on too slowly is given up only while memory is short, and if it holds any', () => {
-  const isShort = { ...awaited, isShort: true }
-  const dribble = (nowMs: number, seen: Awaited): string | null => {
-    const { deadlines } = begin()
-    deadlines.noteFrame()
-    deadlines.lateFrame(0, seen)
-    return deadlines.lateFrame(nowMs, seen)
+/** A frame of which so much more is there at each look of a sweep. @returns when it is given up; Infinity: it is not. */
+function feed(seen: Awaited, bytesALook: number, looks: readonly number[]): number {
+  const { deadlines } = begin()
+  deadlines.noteFrame()
+  for (const [look, nowMs] of looks.entries()) {
+    const awaited = { ...seen, receive: { ...seen.receive, pendingBytes: 1 + look * bytesALook } }
+    if (deadlines.lateFrame(nowMs, awaited) === 'memory') return nowMs
   }
-  assert.equal(dribble(50, isShort), null)
-  assert.equal(dribble(51, isShort), 'memory')
-  assert.equal(dribble(51, awaited), null)
-  assert.equal(dribble(51, { ...isShort, receive: { ownBytes: 0, pendingBytes: 1 } }), null)
+  return Infinity
+}
+
+const sweeps = [0, 12, 24, 36, 48, 60, 72]
+const isShort = { ...awaited, isShort: true }
+
+test('a frame that comes on too slowly is given up only while memory is short, and if some is set aside for it', () => {
+  assert.equal(feed(isShort, 0, sweeps), 60)
+  assert.equal(feed(awaited, 0, sweeps), Infinity)
+  assert.equal(feed({ ...isShort, receive: { ...receive, heldBytes: 0 } }, 0, sweeps), Infinity)
+})
+
+test('a frame must come as fast as it must to be whole in time, and at 16 KiB a second at least', () => {
+  // 12 ms at 16 KiB a second are 197 bytes; and a thousandth of the frame a millisecond would be in time ten times over.
+  assert.deepEqual([feed(isShort, 197, sweeps), feed(isShort, 196, sweeps)], [Infinity, 60])
+  const large = { ...isShort, receive: { ...receive, expectedBytes: 1_000_000 } }
+  assert.deepEqual([feed(large, 120_000, sweeps), feed(large, 119_999, sweeps)], [Infinity, 60])
+})
+
+test('while nobody was read no frame is given up for it, and none for the time in which it waited', () => {
+  assert.equal(feed(isShort, 0, [0, 12, 5000]), Infinity)
+  const { deadlines, at } = begin()
+  deadlines.noteFrame()
+  assert.equal(deadlines.lateFrame(0, isShort), null)
+  assert.equal(deadlines.lateFrame(25, isShort), null)
+  at(90)
+  deadlines.restart()
+  for (const nowMs of [90, 110, 130]) assert.equal(deadlines.lateFrame(nowMs, isShort), null)
 })
 
 test('a write has less time while others wait for its memory, and a client that should close has little', () => {

@@ -1,14 +1,14 @@
-/** The room for inflating: who gets it when, and that nobody waits for ever. */
+/** Memory that is given in turn: who gets it when, and that nobody waits for ever. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { InflatingRoom, type Place } from '../../../../src/gateway/es01/inflating-room.ts'
+import { TurnRoom, type Place } from '../../../../src/gateway/shared/turn-room.ts'
 import { diceOf } from '../../../support/log-random.ts'
 
 const unexpected = () => assert.fail('nobody waits here')
 
-describe('the room for inflating', () => {
+describe('memory that is given in turn', () => {
   test('gives the first more than all of it, and the next nothing before that is back', () => {
-    const room = new InflatingRoom(100, 50)
+    const room = new TurnRoom(100, 50)
     const large = room.ask('a', 300, unexpected)
     let granted = 0
     const small = room.ask('b', 1, () => granted++)
@@ -22,7 +22,7 @@ describe('the room for inflating', () => {
   })
 
   test('passes over an address that has its share, and lets nobody overtake who waits for all of it', () => {
-    const room = new InflatingRoom(100, 50)
+    const room = new TurnRoom(100, 50)
     const order: string[] = []
     const ask = (name: string, address: string, bytes: number) => room.ask(address, bytes, () => order.push(name))
     const first = ask('first', 'a', 40)
@@ -37,7 +37,7 @@ describe('the room for inflating', () => {
   })
 
   test('of who waits no more is not missed', () => {
-    const room = new InflatingRoom(100, 50)
+    const room = new TurnRoom(100, 50)
     const first = room.ask('a', 100, unexpected)
     const gone = room.ask('b', 100, unexpected)
     const last = room.ask('c', 100, () => undefined)
@@ -50,7 +50,7 @@ describe('the room for inflating', () => {
     for (let seed = 1; seed <= 300; seed++) {
       const dice = diceOf(seed)
       const limit = 1 + dice.below(1000)
-      const room = new InflatingRoom(limit, Math.max(1, limit >> 1))
+      const room = new TurnRoom(limit, Math.max(1, limit >> 1))
       const addresses = 1 + dice.below(8)
       const waiting = new Set<Place>()
       const granted: Place[] = []

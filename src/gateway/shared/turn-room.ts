@@ -1,16 +1,15 @@
 /**
- * The memory in which large gzip frames are inflated. It stands beside the request memory, so half-received frames cannot
- * take it: a frame that came whole waits only for frames that are being inflated. Main thread only; one per gateway.
- *
- * Room is given in turn: one address after the other, and the frames of an address in the order in which they asked.
+ * Memory that frames get in turn: one client address after the other, and the frames of an address in the order in which
+ * they asked. Main thread only.
  *
  * Invariants
  * - held ≤ limit, and of one address ≤ its share, but for one frame that is larger while nothing else is held of it.
- * - Nobody overtakes a frame for which the whole is too full: it empties until that one fits. An address that holds its share is passed
- *   over meanwhile.
+ * - Nobody overtakes a frame for which the whole, or the budget that it is part of, is too full: it empties until that one fits. An
+ *   address that holds its share is passed over meanwhile.
  * - Who holds room asks for no more before that is given back. So nobody waits in a circle.
  */
 import { assert } from '../../base/assert.ts'
+import type { ByteBudget } from '../../base/byte-budget.ts'
 
 /** A frame's place: in the line of its address, and in the room once it is granted. */
 export interface Place {
@@ -33,18 +32,26 @@ interface Line {
   readonly waiting: Set<Asked>
 }
 
-export class InflatingRoom {
+export class TurnRoom {
   readonly #limitBytes: number
   readonly #addressBytesMax: number
+  readonly #budget: ByteBudget | null
   #heldBytes = 0
+  /** Does whose turn it is wait for what others hold? */
+  #isFull = false
+  #isBudgetAsked = false
   readonly #lines = new Map<string, Line>()
   /** Those in which somebody waits; whose turn it is stands in front. */
   readonly #turns = new Set<Line>()
 
-  /** @param addressBytesMax of which one address may hold so much. */
-  constructor(limitBytes: number, addressBytesMax: number) {
+  /**
+   * @param addressBytesMax of which one address may hold so much.
+   * @param budget what is held is part of; null: it stands beside all others.
+   */
+  constructor(limitBytes: number, addressBytesMax: number, budget: ByteBudget | null = null) {
     this.#limitBytes = limitBytes
     this.#addressBytesMax = addressBytesMax
+    this.#budget = budget
   }
 
   get heldBytes(): number {
@@ -54,6 +61,11 @@ export class InflatingRoom {
   /** Does anybody wait? */
   get isShort(): boolean {
     return this.#turns.size > 0
+  }
+
+  /** Does anybody wait for what that address holds? */
+  isShortFor(address: string): boolean {
+    return this.#isFull || (this.#lines.get(address)?.waiting.size ?? 0) > 0
   }
 
   /** @param onGranted called when it is, unless it is so on return. It must not come back here. */
@@ -74,9 +86,9 @@ export class InflatingRoom {
   keep(place: Place, bytes: number): void {
     const asked = place as Asked
     assert(asked.isGranted && bytes <= asked.bytes, 'no more is kept than was granted')
-    this.#heldBytes -= asked.bytes - bytes
-    asked.line.heldBytes -= asked.bytes - bytes
+    const spareBytes = asked.bytes - bytes
     asked.bytes = bytes
+    this.#giveBack(asked.line, spareBytes)
     this.#grant(null)
   }
 
@@ -84,24 +96,46 @@ export class InflatingRoom {
   leave(place: Place): void {
     const { isGranted, bytes, line } = place as Asked
     if (isGranted) {
-      this.#heldBytes -= bytes
-      line.heldBytes -= bytes
+      this.#giveBack(line, bytes)
     } else {
       assert(line.waiting.delete(place as Asked), 'who has no room waits for it')
       if (line.waiting.size === 0) this.#turns.delete(line)
     }
-    assert(line.heldBytes >= 0 && this.#heldBytes >= line.heldBytes, 'more room given back than was held')
     if (line.heldBytes === 0 && line.waiting.size === 0) this.#lines.delete(line.address)
     this.#grant(null)
   }
 
+  #giveBack(line: Line, bytes: number): void {
+    this.#heldBytes -= bytes
+    line.heldBytes -= bytes
+    assert(line.heldBytes >= 0 && this.#heldBytes >= line.heldBytes, 'more room given back than was held')
+    this.#budget?.release(bytes)
+  }
+
+  /** Is there room for so much, of whomever? It is reserved in the budget then. */
+  #tryReserve(bytes: number): boolean {
+    if (this.#heldBytes > 0 && this.#heldBytes + bytes > this.#limitBytes) return false
+    if (this.#budget === null || this.#budget.tryReserve(bytes)) return true
+    if (this.#isBudgetAsked) return false
+    this.#isBudgetAsked = true
+    this.#budget.whenReleased(() => {
+      this.#isBudgetAsked = false
+      this.#grant(null)
+    })
+    return false
+  }
+
   /** @param caller who sees by itself whether it was granted. */
   #grant(caller: Asked | null): void {
+    this.#isFull = false
     for (const line of this.#turns) {
       const [first] = line.waiting
       assert(first !== undefined, 'in a line that has a turn somebody waits')
       if (line.heldBytes > 0 && line.heldBytes + first.bytes > this.#addressBytesMax) continue
-      if (this.#heldBytes > 0 && this.#heldBytes + first.bytes > this.#limitBytes) return
+      if (!this.#tryReserve(first.bytes)) {
+        this.#isFull = true
+        return
+      }
       line.waiting.delete(first)
       // Behind the others, where this loop comes by once more.
       this.#turns.delete(line)
