@@ -260,7 +260,8 @@ export class FuzzHost implements ConnectionHost {
   readonly frameLengthMax: number
   readonly replyBudget = new ByteBudget(32 * MIB)
   readonly replyShareBytes = 8 * MIB
-  readonly requestBudget = new ByteBudget(4 * MIB)
+  /** Enough for all frames at once: no time passes here, so nobody who leaves a frame half sent would make room for others. */
+  readonly requestBudget = new ByteBudget(64 * MIB)
   readonly memory = new FrameMemory(this.requestBudget).memoryOf('127.0.0.1', 0)
   readonly pool: CountingPool
   readonly receive

@@ -165,7 +165,8 @@ export class ReceiveBuffer {
   /** Keeps what is pending in memory of the connection's own; gives that memory back when nothing is. */
   settle(): void {
     if (this.start === this.end) return this.discard()
-    if (this.#isPlaceOver) this.#endPlace()
+    // What is lent stays where it is, and so does what was set aside for it.
+    if (this.#isPlaceOver && !this.#isLent) this.#endPlace()
     if (this.#own !== null) return
     const mayReach = this.#tryPlace(this.#shownBytes)
     const reach = Math.min(this.expectedBytes, this.#reachOf(this.pendingBytes))

@@ -128,6 +128,33 @@ describe('a receive buffer', () => {
     buffer.discard()
   })
 
+  test('leaves what is lent where it is, also where the frame before it is to give up what was set aside', () => {
+    const stage = new Stage()
+    const buffer = stage.buffer()
+    const frame = Buffer.alloc(2 * KIB * KIB, 1)
+    let at = 0
+    while (at < frame.length - READ_BYTES) {
+      at = arrive(buffer, frame, at, READ_BYTES)
+      buffer.expectedBytes = frame.length
+      buffer.settle()
+      assert.equal(buffer.tryRoom(false), true)
+    }
+    const next = Buffer.alloc(9, 2)
+    const last = Buffer.concat([frame.subarray(at), next])
+    buffer.arrived(last, 0, last.length)
+    buffer.taken()
+    buffer.expectedBytes = next.length
+    buffer.lend(buffer.start, buffer.end)
+    const { bytes, start, end } = buffer
+    buffer.settle()
+    assert.equal(buffer.bytes, bytes)
+    assert.deepEqual(bytes.subarray(start, end), next)
+    buffer.endLoan()
+    buffer.settle()
+    assert.deepEqual([buffer.heldBytes, stage.budget.usedBytes, buffer.pendingBytes], [0, 0, 9])
+    buffer.discard()
+  })
+
   test('gives out what arrived, in order, under any mix of reads, pauses, frames and waits, and nobody waits for ever', t => {
     const seed = Number(process.env['SEED'] ?? Math.floor(Math.random() * 2 ** 31))
     t.diagnostic(`seed ${seed}; replay: SEED=${seed} node --test test/unit/gateway/shared/receive-buffer.test.ts`)
