@@ -13,6 +13,7 @@ import type { Logger } from './base/logger.ts'
 import { LocalBroker } from './broker/broker.ts'
 import { IdempotentProduce, type IdempotentParts } from './broker/idempotent-produce.ts'
 import { LocalEngine, OpenTopics } from './broker/local-engine.ts'
+import { LeaderEpochs } from './shards/leader-epochs.ts'
 import { ProducerCommands } from './broker/producer-commands.ts'
 import { TombstoneKeeper } from './broker/tombstones.ts'
 import { ProduceGates } from './broker/produce-gate.ts'
@@ -234,9 +235,10 @@ async function openStorage(settings: Settings, logger: Logger, undo: Undo[]) {
 
   removeColdCopies(dataDir)
   const open = new OpenTopics()
+  const epochs = new LeaderEpochs()
   for (const topic of catalog.topics) open.set(topic)
   const journalBytes = budgetBytes(settings, measureMachine(dataDir), placement.shardCount)
-  const shardParts = { settings, logger, store, catalog, table, open, dataDir, placement, journalBytes }
+  const shardParts = { settings, logger, store, catalog, table, open, epochs, dataDir, placement, journalBytes }
   const cutShards = new Set<number>()
   const shards = buildShards({
     ...shardParts,
@@ -248,7 +250,7 @@ async function openStorage(settings: Settings, logger: Logger, undo: Undo[]) {
   undo.push(() => shards.stop())
   // A share of the request memory, so that a few large frames leave room for the many small ones.
   const oversized = new ByteBudget(Math.floor(settings.requestMemoryBytes / limits.movedFrameShare))
-  const engine = new LocalEngine(shards, open, oversized)
+  const engine = new LocalEngine(shards, open, epochs, oversized)
   const space = new FreeSpace({ directory: dataDir, reserveBytes: reserveBytes(settings, journalBytes), logger })
   await space.start()
   undo.push(() => Promise.resolve(space.stop()))

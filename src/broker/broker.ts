@@ -9,6 +9,7 @@ import type { TopicId } from '../model/ids.ts'
 import type { KeyUseCases } from '../model/keys.ts'
 import type { ClassicGroupUseCases } from '../model/classic-groups.ts'
 import type { GroupUseCases } from '../model/groups.ts'
+import type { EpochsOf } from '../model/leader-epochs.ts'
 import type { Principal } from '../model/principal.ts'
 import type { Replication } from '../model/replication.ts'
 import type {
@@ -324,6 +325,15 @@ export class LocalBroker implements Broker {
     return this.#topics.topic(name).id
   }
 
+  leaderEpochs(who: Principal, name: string): EpochsOf {
+    authorise(who, 'consume', name)
+    return this.#options.engine.leaderEpochs(this.#topics.topic(name))
+  }
+
+  get leaderEpochChanges(): number {
+    return this.#options.engine.leaderEpochChanges
+  }
+
   turn(): void {
     this.#options.engine.turn()
   }
@@ -361,14 +371,10 @@ export class LocalBroker implements Broker {
 
   troubles(): string[] {
     const { engine, compaction, tiering, space, groupFlush, certificates } = this.#options
-    const tlsProblem = certificates?.problem ?? null
     return [
       ...(space.isLow ? ['the disk has less room than its reserve: produce is refused'] : []),
       ...engine.troubles(),
-      ...(groupFlush.problem === null ? [] : [groupFlush.problem]),
-      ...(compaction.problem === null ? [] : [compaction.problem]),
-      ...(tiering.problem === null ? [] : [tiering.problem]),
-      ...(tlsProblem === null ? [] : [tlsProblem])
+      ...[groupFlush, compaction, tiering, certificates].flatMap(part => part?.problem ?? [])
     ]
   }
 

@@ -4,6 +4,7 @@
  */
 import type { BatchCaller, BatchSubmission } from '../model/batches.ts'
 import type { BrokerError } from '../model/errors.ts'
+import type { EpochsOf } from '../model/leader-epochs.ts'
 import type { Replication } from '../model/replication.ts'
 import type {
   ProduceCaller,
@@ -114,6 +115,10 @@ export interface Engine {
    */
   deleteRecords(topic: Topic, partition: number, offset: number): Promise<number>
   replication(): Replication
+  /** Leader epochs of a topic's partitions, as their owners said them last. */
+  leaderEpochs(topic: Topic): EpochsOf
+  /** How many have begun, of all topics, since the start. */
+  readonly leaderEpochChanges: number
   read(read: EngineRead, caller: EngineReadCaller): SubmitOutcome
   /**
    * Waits until as many stored bytes can be read as are asked for: what is durable counts. Waits for room by itself. Several

@@ -8,10 +8,12 @@ import type { BatchCaller } from '../model/batches.ts'
 import { BrokerError } from '../model/errors.ts'
 import { handleOf } from '../model/handles.ts'
 import { shardOf } from '../model/ids.ts'
+import type { EpochsOf } from '../model/leader-epochs.ts'
 import { limits } from '../model/limits.ts'
 import { unreplicated, type Replication } from '../model/replication.ts'
 import { submitOutcomes, type SubmitOutcome, type Watch, type WatchCaller } from '../model/requests.ts'
 import type { PartitionDescription, PartitionOffsets, Topic } from '../model/topic.ts'
+import type { LeaderEpochs } from '../shards/leader-epochs.ts'
 import { PRODUCERS_PER_MESSAGE } from '../shards/open-shard.ts'
 import type { PendingRequest } from '../shards/pending.ts'
 import type { ShardSet } from '../shards/shard-set.ts'
@@ -77,12 +79,14 @@ export class OpenTopics {
 export class LocalEngine implements Engine {
   readonly #shards: ShardSet
   readonly #open: OpenTopics
+  readonly #epochs: LeaderEpochs
   readonly #append: LocalAppend
   readonly #oversized: ByteBudget
 
-  constructor(shards: ShardSet, open: OpenTopics, oversized: ByteBudget) {
+  constructor(shards: ShardSet, open: OpenTopics, epochs: LeaderEpochs, oversized: ByteBudget) {
     this.#shards = shards
     this.#open = open
+    this.#epochs = epochs
     this.#oversized = oversized
     this.#append = new LocalAppend(shards, oversized)
   }
@@ -102,6 +106,7 @@ export class LocalEngine implements Engine {
     const { firstHandle, partitionCount, added } = topic
     const dropped = { firstHandle, partitionCount, ...(added !== undefined && { added }) }
     await this.#shards.broadcast(link => link.control(id => ({ kind: 'drop', id, topic: dropped })))
+    this.#epochs.forget(topic)
   }
 
   async describeTopic(topic: Topic): Promise<PartitionDescription[]> {
@@ -170,6 +175,14 @@ export class LocalEngine implements Engine {
 
   replication(): Replication {
     return unreplicated
+  }
+
+  leaderEpochs(topic: Topic): EpochsOf {
+    return this.#epochs.of(topic)
+  }
+
+  get leaderEpochChanges(): number {
+    return this.#epochs.changes
   }
 
   read(read: EngineRead, caller: EngineReadCaller): SubmitOutcome {

@@ -10,6 +10,7 @@ import type { Catalog } from '../control/catalog.ts'
 import type { ProducerTable } from '../control/producer-table.ts'
 import { journalPath } from '../log/shard-place.ts'
 import { PlacementOfShards, type PlacementParts } from '../placement.ts'
+import type { LeaderEpochs } from '../shards/leader-epochs.ts'
 import { ShardSet } from '../shards/shard-set.ts'
 import type { Store } from '../store/store.ts'
 import type { ColdEvent } from '../wire/shard/messages.ts'
@@ -25,6 +26,7 @@ export interface ShardParts {
   readonly catalog: Catalog
   readonly table: ProducerTable
   readonly open: OpenTopics
+  readonly epochs: LeaderEpochs
   readonly dataDir: string
   readonly placement: PlacementOfShards
   /** Budget of the journal, over all shards. */
@@ -47,6 +49,7 @@ export function buildShards(parts: ShardParts): ShardSet {
     settlerFaults: threadFaults(process.env['MILLRACE_FAULTS'], 'settler'),
     onColdEvent: parts.onColdEvent,
     onCut: parts.onCut,
+    epochs: parts.epochs,
     topicPlaces: () => topicPlaces(catalog),
     newestSlots: placement.newestSlots,
     onSlotOpened: (shard, sequence) => {

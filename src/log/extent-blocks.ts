@@ -5,6 +5,7 @@
  * settled and never compacted, each batch begins where the one before ends, or behind a range that is known to be damaged,
  * and has the epoch that its offset was written in. After a compaction offsets have gaps anywhere: they only grow.
  */
+import { epochAt } from '../model/leader-epochs.ts'
 import type { BatchView } from '../wire/batch/view.ts'
 import { rebuildBlocks, type ReadLog } from './block-rebuild.ts'
 import type { Extent, ManifestPartition, ManifestSegment } from './manifest.ts'
@@ -74,8 +75,4 @@ function isNext(expected: number, offset: number, damaged: BatchWitness['damaged
     reached = range.nextOffset
   }
   return reached === offset
-}
-
-function epochAt(epochs: BatchWitness['epochs'], offset: number): number {
-  return epochs.findLast(({ startOffset }) => startOffset <= offset)?.epoch ?? 0
 }

@@ -8,6 +8,7 @@
  * Invariant: startOffset ≤ highWatermark ≤ nextOffset; with no group under way highWatermark = nextOffset.
  */
 import { assert } from '../base/assert.ts'
+import { epochAt, type LeaderEpoch } from '../model/leader-epochs.ts'
 import { limits } from '../model/limits.ts'
 import type { ManifestPartition, ManifestSegment } from './manifest.ts'
 import { PartitionProducers } from './partition-producers.ts'
@@ -67,7 +68,7 @@ export class PartitionLog {
   /** Epoch of what is written now. */
   leaderEpoch = 0
   /** Starts of epochs above 0, oldest first. Few: one for each start that cut data (V5). */
-  readonly #epochs: { readonly epoch: number; readonly startOffset: number }[] = []
+  readonly #epochs: LeaderEpoch[] = []
   /** Bytes at which a segment rolls; a topic's segment_bytes, at most 2^31 − 1. */
   segmentBytes: number = limits.segmentBytesHard
 
@@ -150,13 +151,14 @@ export class PartitionLog {
     this.#epochs.push({ epoch, startOffset })
   }
 
+  /** Those above 0, ascending. */
+  get epochs(): readonly LeaderEpoch[] {
+    return this.#epochs
+  }
+
   /** The epoch in which an offset was written. */
   epochAt(offset: number): number {
-    for (let i = this.#epochs.length - 1; i >= 0; i--) {
-      const start = this.#epochs[i]
-      if (start !== undefined && start.startOffset <= offset) return start.epoch
-    }
-    return 0
+    return epochAt(this.#epochs, offset)
   }
 
   /**

@@ -9,6 +9,7 @@ import type { BrokerError } from './errors.ts'
 import type { KeyUseCases } from './keys.ts'
 import type { ClassicGroupUseCases } from './classic-groups.ts'
 import type { GroupUseCases } from './groups.ts'
+import type { EpochsOf } from './leader-epochs.ts'
 import type { Principal } from './principal.ts'
 import type { ProducerDescription } from './producer.ts'
 import type { Replication } from './replication.ts'
@@ -236,6 +237,10 @@ export interface Broker extends WatchUseCases, StreamUseCases {
     partition: number | null,
     timestampMs: bigint | null
   ): Promise<PartitionOffsets[]>
+  /** Leader epochs of a topic's partitions. @throws BrokerError KEY_REVOKED, FORBIDDEN, TOPIC_NOT_FOUND */
+  leaderEpochs(who: Principal, topic: string): EpochsOf
+  /** How many have begun, of all topics, since the start. */
+  readonly leaderEpochChanges: number
   /** @throws BrokerError TOPIC_NOT_FOUND */
   topicConfig(who: Principal, name: string): TopicConfig
   /** @returns what it is then. @fails TOPIC_NOT_FOUND; FIELD_INVALID, FIELD_RANGE: nothing is changed */

@@ -11,21 +11,18 @@ import { batchBytesMax } from '../model/limits.ts'
 import type { ColdEvent, ControlMessage, ShardEvent, ShardTopic } from '../wire/shard/messages.ts'
 import type { ShardPlace, TopicPlace } from '../wire/shard/settle.ts'
 import type { CleaningSettings, SettlingSettings } from '../wire/shard/start.ts'
-import { newShardState, type ShardState } from './shard-state.ts'
+import { newShardState, noteDeath, type ShardState } from './shard-state.ts'
 import { describeDeath, isOperatorsBusiness, isShardLoss, rethrowUnlessLost, startFailure } from './shard-death.ts'
 import { openShard } from './open-shard.ts'
+import type { LeaderEpochs } from './leader-epochs.ts'
 import { ReplyDelivery } from './reply-delivery.ts'
 import { settlerListener } from './settler-listener.ts'
 import { SettlerThread } from './settler-thread.ts'
 import { ShardLink, type LinkStart } from './shard-link.ts'
 import { describeStart, shareStarted, startOf } from './start-progress.ts'
 
-/** Waits between restarts of a shard that keeps dying; after the last one it counts as down. */
-const RESTART_WAITS_MS = [0, 100, 400, 1600, 6400]
 /** Between the attempts of a shard that is down: what failed it, such as a lack of file handles, may pass. */
 const RESTART_DOWN_MS = 30_000
-/** A shard that ran this long has earned a fresh start of the count. */
-const RESTART_FORGIVEN_MS = 60_000
 
 export interface ShardSetOptions {
   readonly shardCount: number
@@ -64,6 +61,7 @@ export interface ShardSetOptions {
   readonly onColdEvent: (shard: number, event: ColdEvent) => void
   /** A shard lost some of its log, or may have, when it recovered: what points into it may point beyond its end. */
   readonly onCut: (shard: number) => void
+  readonly epochs: LeaderEpochs
   /** The topics and the numbers of the producers that exist now: every shard that starts is told them. */
   readonly topics: () => ShardTopic[]
   readonly producers: () => number[]
@@ -328,6 +326,9 @@ export class ShardSet {
         this.#newestSlots.set(shard, event.sequence)
         this.#options.onSlotOpened(shard, event.sequence)
         break
+      case 'leader-epochs':
+        this.#options.epochs.note(event.found)
+        break
       case 'writer-wanted':
         this.#state(shard).link?.startWriter()
         break
@@ -370,8 +371,7 @@ export class ShardSet {
     // A start that fails is told in one line by whoever started it; only a shard that served is news.
     const level = this.#hasStarted ? 'error' : 'debug'
     this.#options.logger[level]({ shard, err: cause ?? undefined }, 'shard ended')
-    if (performance.now() - state.startedAtMs > RESTART_FORGIVEN_MS) state.deaths = 0
-    const waitMs = RESTART_WAITS_MS[state.deaths++]
+    const waitMs = noteDeath(state)
     const needsOperator = isOperatorsBusiness(cause)
     if (waitMs === undefined || needsOperator) {
       // Callers hear it: where the directory lies is not for them.

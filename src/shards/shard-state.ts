@@ -1,6 +1,11 @@
 /** What main knows of one shard, over all of its incarnations. Main thread only; owned by the shard set. */
 import type { ShardLink } from './shard-link.ts'
 
+/** Waits between restarts of a shard that keeps dying; after the last one it counts as down. */
+const RESTART_WAITS_MS = [0, 100, 400, 1600, 6400]
+/** A shard that ran this long has earned a fresh start of the count. */
+const RESTART_FORGIVEN_MS = 60_000
+
 export interface ShardState {
   link: ShardLink | null
   isRecovered: boolean
@@ -26,4 +31,10 @@ export function newShardState(): ShardState {
     red: null,
     restartTimer: null
   }
+}
+
+/** Counts a death. @returns ms to wait before the next start; undefined: it counts as down. */
+export function noteDeath(state: ShardState): number | undefined {
+  if (performance.now() - state.startedAtMs > RESTART_FORGIVEN_MS) state.deaths = 0
+  return RESTART_WAITS_MS[state.deaths++]
 }

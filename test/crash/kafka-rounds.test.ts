@@ -132,6 +132,12 @@ async function contentsOf(
     for (let partition = 0; partition < partitions; partition++) {
       const batches = await fetchBatches(client, topic, partition)
       for (const batch of batches) verbatim += isVerbatim(batch, `${topic}/${partition}`, sent) ? 1 : 0
+      const epochs = batches.map(batch => batch.readInt32BE(12))
+      assert.deepEqual(
+        epochs,
+        epochs.toSorted((a, b) => a - b),
+        `${topic}/${partition}: leader epochs`
+      )
       const records = batches.flatMap(recordsOf)
       const overHttp = await api.consumeAll(topic, partition)
       assert.deepEqual(
@@ -152,7 +158,9 @@ function isVerbatim(stored: Buffer, place: string, sent: ReadonlyMap<string, Sen
   const [id, epoch, sequence] = [stored.readBigInt64BE(43), stored.readInt16BE(51), stored.readInt32BE(53)] as const
   const batch = sent.get(placeOfBatch(place, id, epoch, sequence))
   if (batch === undefined) return false
-  assert.deepEqual(stored, placed(batch.bytes, Number(stored.readBigInt64BE(0))), `${place}: the bytes that were sent`)
+  // A start that cut a torn tail began another leader epoch.
+  const [baseOffset, leaderEpoch] = [Number(stored.readBigInt64BE(0)), stored.readInt32BE(12)]
+  assert.deepEqual(stored, placed(batch.bytes, baseOffset, leaderEpoch), `${place}: the bytes that were sent`)
   return true
 }
 

@@ -14,6 +14,7 @@ import { Bell, Doorbell } from '../../src/ring/bell.ts'
 import { CommitCell } from '../../src/ring/commit-cell.ts'
 import { RingConsumer, RingProducer } from '../../src/ring/spsc-ring.ts'
 import { counterIndex } from '../../src/wire/shard/counters.ts'
+import type { PartitionEpochs } from '../../src/wire/shard/messages.ts'
 import type { ShardStart } from '../../src/wire/shard/start.ts'
 import { Cleaning } from './cleaning.ts'
 import { ColdWaits } from './cold-waits.ts'
@@ -24,6 +25,9 @@ import { RecordDeletion } from './record-deletion.ts'
 import { ReplyWriter } from './reply-writer.ts'
 import { Settling } from './settling.ts'
 import { WatchTable } from './watch-table.ts'
+
+/** Each is some 60 bytes of msgpack. */
+const EPOCHS_PER_PAGE = 500
 
 /** Recovery runs in here; main reads from the counters how far it is. */
 function openLog(start: ShardStart, counters: Float64Array): ShardLog {
@@ -50,6 +54,22 @@ function openLog(start: ShardStart, counters: Float64Array): ShardLog {
   })
 }
 
+/** Partitions with a leader epoch above 0, as many in a page as fill no large part of the ring. */
+function* epochPages({ table }: ShardLog): Generator<PartitionEpochs[]> {
+  let page: PartitionEpochs[] = []
+  let weight = 0
+  for (const { handle, epochs } of table.recoveredLogs()) {
+    if (epochs.length === 0) continue
+    page.push({ handle, epochs })
+    weight += 1 + epochs.length
+    if (weight < EPOCHS_PER_PAGE) continue
+    yield page
+    page = []
+    weight = 0
+  }
+  if (page.length > 0) yield page
+}
+
 function runShard(start: ShardStart): void {
   const { rings } = start
   const doorbell = new Doorbell(rings.asleep, start.doorbell)
@@ -61,6 +81,7 @@ function runShard(start: ShardStart): void {
   // Where nothing is filled ahead, this is not either; and a slot that is no larger is as good.
   const { recoverySlotBytes } = limits
   if (start.fillAheadBytes > 0 && start.slotBytes > recoverySlotBytes) log.files.keepReserve(recoverySlotBytes)
+  for (const found of epochPages(log)) replies.event({ kind: 'leader-epochs', found })
   replies.event({ kind: 'recovered', report: log.report })
   const { changes, settling: settlingSettings } = start
   const settling = new Settling({ log, replies, changes, counters, settings: settlingSettings, monotonicMs })

@@ -1,6 +1,7 @@
 /** The rows of `inspect manifest` and `inspect segments`. Pure. Field names are those of the HTTP API where it has the thing. */
 import type { Extent, Manifest, ManifestPartition, ManifestProducer } from '../../log/manifest.ts'
 import { packPath, segmentPath } from '../../log/segment-files.ts'
+import { leaderEpochOf } from '../../model/leader-epochs.ts'
 import { SEQUENCE_END, epochOf, unwrappedOf } from '../../wire/batch/sequences.ts'
 import type { PlacedManifest, PlacedSegment } from './inspect-settled.ts'
 import { showTime } from '../format.ts'
@@ -76,7 +77,7 @@ function partitionRow(partition: ManifestPartition, shard: number, names: Partit
     },
     text: [
       `  ${showPartition(name)} directory=${directory} start_offset=${startOffset} next_offset=${nextOffset} ` +
-        `segments=${segments.length} size_bytes=${bytes} epoch=${epochs.at(-1)?.epoch ?? 0} ` +
+        `segments=${segments.length} size_bytes=${bytes} epoch=${leaderEpochOf(epochs)} ` +
         `producers=${producers.length} generation=${generation}`,
       ...lines
     ].join('\n'),

@@ -6,7 +6,7 @@ import type { Disk } from '../../disk/disk.ts'
 import { Decisions, readDecisions } from '../../log/decisions.ts'
 import { MANIFEST_VERSION } from '../../log/manifest-format.ts'
 import { manifestPath, readManifest } from '../../log/manifest-file.ts'
-import { emptyManifest, type Manifest, type ManifestPartition } from '../../log/manifest.ts'
+import { emptyManifest, type Manifest } from '../../log/manifest.ts'
 import { hasPacksAlone, lostManifestProblem } from '../../log/lost-manifest.ts'
 import { decodeSlotHeader } from '../../log/slot-format.ts'
 import { readHeaderBlocks } from '../../log/slot-scan.ts'
@@ -94,9 +94,4 @@ export function readShardDecisions(disk: Disk, { directory }: ShardJournal): Dec
     if (!(error instanceof BrokerError)) throw error
     return { decisions: new Decisions([]), problem: String(error.details['problem']) }
   }
-}
-
-/** The leader epoch in which an offset of settled data was written. */
-export function epochAt({ epochs }: ManifestPartition, offset: number): number {
-  return epochs.findLast(({ startOffset }) => startOffset <= offset)?.epoch ?? 0
 }

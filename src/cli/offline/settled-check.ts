@@ -5,9 +5,9 @@
 import { DiskError } from '../../disk/disk.ts'
 import type { Extent, Manifest, ManifestPartition, ManifestSegment } from '../../log/manifest.ts'
 import { BLOCK_ENTRY_BYTES } from '../../log/segment-blocks.ts'
+import { epochAt } from '../../model/leader-epochs.ts'
 import { batchStatus } from '../../wire/batch/view.ts'
 import type { Findings } from './findings.ts'
-import { epochAt } from './manifest-reading.ts'
 import { UNKNOWN, batchFault, epochFault, isDecodable, storedView } from './partition-check.ts'
 import type { PartitionName } from './partition-names.ts'
 import { batchesIn, showStatus } from './run-batches.ts'
@@ -212,7 +212,7 @@ class PartitionWalk {
     if (expected !== UNKNOWN && storedView.baseOffset < expected) {
       return `a batch has base offset ${storedView.baseOffset} where ${expected} is next`
     }
-    return epochFault(epochAt(this.#partition, storedView.baseOffset))
+    return epochFault(epochAt(this.#partition.epochs, storedView.baseOffset))
   }
 
   /** An entry that fails its checksum over whole batches. */

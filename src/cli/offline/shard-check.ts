@@ -7,6 +7,7 @@ import { DirectoryEntry, entryKinds } from '../../log/group-format.ts'
 import { LossWatch, type Decisions } from '../../log/decisions.ts'
 import type { Manifest } from '../../log/manifest.ts'
 import { isRunWhole, type ScannedGroup } from '../../log/slot-scan.ts'
+import { leaderEpochOf } from '../../model/leader-epochs.ts'
 import { shardOf } from '../../model/ids.ts'
 import type { DataDirectory, ShardJournal } from './data-directory.ts'
 import type { Findings, OffsetRange } from './findings.ts'
@@ -65,7 +66,7 @@ export class ShardCheck {
     this.#losses = new LossWatch(decisions, manifest?.settledSequence ?? 0)
     this.#manifest = manifest
     for (const { handle, nextOffset, epochs } of manifest?.partitions.values() ?? []) {
-      this.#states.set(handle, { nextOffset, leaderEpoch: epochs.at(-1)?.epoch ?? 0 })
+      this.#states.set(handle, { nextOffset, leaderEpoch: leaderEpochOf(epochs) })
       this.#checkHandle(`${parts.journal.label}/manifest`, handle)
     }
   }

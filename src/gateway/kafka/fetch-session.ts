@@ -43,6 +43,7 @@ export class FetchSession implements PartitionOwner {
   id = 0
   /** Does it name topics by their ids? */
   readonly isById: boolean
+  readonly leaderEpochChanges: number
   /** In the order in which they were first asked for. */
   readonly partitions = new Map<string, FetchedPartition>()
   /** To be read, those first that waited longest for it. */
@@ -58,8 +59,10 @@ export class FetchSession implements PartitionOwner {
   /** Ends what is read ahead and not asked for. */
   #aheadTimer: NodeJS.Timeout | null = null
 
-  constructor(isById: boolean) {
+  /** @param leaderEpochChanges of the broker, when what the client believes of leaders was looked at. */
+  constructor(isById: boolean, leaderEpochChanges: number) {
     this.isById = isById
+    this.leaderEpochChanges = leaderEpochChanges
   }
 
   /** Of the next request. */

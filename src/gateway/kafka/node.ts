@@ -2,8 +2,6 @@
 
 /** The id of the only broker, which is the controller, too. */
 export const NODE_ID = 1
-/** The epoch of every leader: it never changes hands. */
-export const LEADER_EPOCH = 0
 /** Of every partition: that of this broker. */
 export const COPIES = 1
 

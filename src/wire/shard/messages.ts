@@ -6,6 +6,7 @@
  */
 import type { Written } from '../../model/errors.ts'
 import type { PartitionHandles } from '../../model/handles.ts'
+import type { LeaderEpoch } from '../../model/leader-epochs.ts'
 import type { CleanupPolicy } from '../../model/topic.ts'
 import type { ColdSegment } from './cold.ts'
 import type { SettleFailure, SettleReport, SettleWish } from './settle.ts'
@@ -181,6 +182,8 @@ export type ControlMessage =
 
 /** What a shard says unasked. */
 export type ShardEvent =
+  /** Of some of its partitions that have epochs above 0; all are told before it says that it has recovered. */
+  | { readonly kind: 'leader-epochs'; readonly found: readonly PartitionEpochs[] }
   | { readonly kind: 'recovered'; readonly report: RecoveryReport }
   /** A field `handle` is told as topic and partition: a shard knows no names. */
   | {
@@ -208,6 +211,11 @@ export type ShardEvent =
 
 /** What a shard says of segments in cold storage. */
 export type ColdEvent = Extract<ShardEvent, { kind: 'fetch-wanted' | 'copies-used' }>
+
+export interface PartitionEpochs {
+  readonly handle: number
+  readonly epochs: readonly LeaderEpoch[]
+}
 
 /** What recovery found, for the log and for readiness. */
 export interface RecoveryReport {

@@ -1,6 +1,7 @@
 /** What an engine answers that has nothing and does nothing: the part that stages of the broker share. */
 import { submitOutcomes } from '../../../src/model/requests.ts'
 import type { Engine } from '../../../src/broker/engine.ts'
+import { noEpochs } from '../../../src/model/leader-epochs.ts'
 import { unreplicated } from '../../../src/model/replication.ts'
 
 export const idleEngine = {
@@ -16,5 +17,7 @@ export const idleEngine = {
   offsetsAt: () => Promise.resolve([]),
   deleteRecords: () => Promise.resolve(0),
   watch: () => ({ cancel: () => undefined }),
-  replication: () => unreplicated
+  replication: () => unreplicated,
+  leaderEpochs: () => noEpochs,
+  leaderEpochChanges: 0
 } as const satisfies Partial<Engine>

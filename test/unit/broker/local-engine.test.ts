@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ByteBudget } from '../../../src/base/byte-budget.ts'
 import { LocalEngine, OpenTopics } from '../../../src/broker/local-engine.ts'
+import { LeaderEpochs } from '../../../src/shards/leader-epochs.ts'
 import { limits } from '../../../src/model/limits.ts'
 import type { ShardLink } from '../../../src/shards/shard-link.ts'
 import type { ShardSet } from '../../../src/shards/shard-set.ts'
@@ -15,7 +16,7 @@ test('as many producers as there can be are forgotten at once, in messages that 
   const shards = {
     broadcast: async (send: (link: ShardLink) => Promise<unknown>) => void (await send(link as unknown as ShardLink))
   }
-  const engine = new LocalEngine(shards as unknown as ShardSet, new OpenTopics(), new ByteBudget(1))
+  const engine = new LocalEngine(shards as unknown as ShardSet, new OpenTopics(), new LeaderEpochs(), new ByteBudget(1))
   const numbers = Array.from({ length: limits.producersTotalMax }, (_, i) => 2 ** 40 + i)
   await engine.forgetProducers(numbers)
   assert.deepEqual(

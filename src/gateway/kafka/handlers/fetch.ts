@@ -6,7 +6,11 @@
  *   | 0         | one is opened, if there is room; one that is named ends                                    |
  *   | n > 0     | changed as the request says; 70 not there or of another key, 71 not its next epoch or in   |
  *   |           | use, 106 it named topics the other way. Left without partitions it ends                    |
+ *
+ * What a client believes of leaders is looked at when it asks: where one has changed, all sessions end (70), and ask anew.
  */
+import { BrokerError } from '../../../model/errors.ts'
+import { noEpochs, type EpochsOf } from '../../../model/leader-epochs.ts'
 import { limits } from '../../../model/limits.ts'
 import { fetch } from '../../../wire/kafka/apis/fetch.ts'
 import { kafkaErrors } from '../../../wire/kafka/errors.ts'
@@ -54,7 +58,7 @@ function beginWhole(call: Call): FetchSession {
   const { fetchSessions } = services
   const former = fetchSessions.find(body.sessionId, who.keyId)
   if (former !== null) fetchSessions.close(former)
-  return new FetchSession(isById(call))
+  return new FetchSession(isById(call), services.broker.leaderEpochChanges)
 }
 
 async function askInTurns(call: Call, session: FetchSession): Promise<void> {
@@ -80,6 +84,10 @@ function goOn(call: Call, count: number, onLong: OnLong): void {
   const { fetchSessions } = services
   const session = fetchSessions.find(body.sessionId, who.keyId)
   if (session === null) return refuse(call, kafkaErrors.FETCH_SESSION_ID_NOT_FOUND.code)
+  if (session.leaderEpochChanges !== services.broker.leaderEpochChanges && !session.isBusy) {
+    fetchSessions.close(session)
+    return refuse(call, kafkaErrors.FETCH_SESSION_ID_NOT_FOUND.code)
+  }
   if (session.nextEpoch !== body.sessionEpoch || session.isBusy)
     return refuse(call, kafkaErrors.INVALID_FETCH_SESSION_EPOCH.code)
   if (session.isById !== isById(call)) return refuse(call, kafkaErrors.FETCH_SESSION_TOPIC_ID_ERROR.code)
@@ -110,16 +118,28 @@ function* askedOf(call: Call): Generator<AskedPartition> {
   const { body, who, services } = call
   for (const { topic, topicId: uuid, partitions } of body.topics) {
     const name = isById(call) ? nameOfId(services, who, uuid) : topic
+    const epochsOf = epochsIn(call, name)
     const topicId = (isById(call) && services.topicIds.idOf(uuid)) || undefined
     for (const { partition, fetchOffset: offset, partitionMaxBytes: maxBytes, currentLeaderEpoch } of partitions) {
       const place = { topic: name ?? '', uuid: uuid ?? ZERO_UUID, topicId, partition, offset, maxBytes }
-      const fault = name === null ? kafkaErrors.UNKNOWN_TOPIC_ID.code : faultOf(partition, offset, currentLeaderEpoch)
-      yield { place, fault }
+      const fault = faultOf(partition, offset) ?? epochFault(epochsOf(partition), currentLeaderEpoch)
+      yield { place, fault: name === null ? kafkaErrors.UNKNOWN_TOPIC_ID.code : fault }
     }
   }
 }
 
-function faultOf(partition: number, offset: number, epoch: number): number {
+function faultOf(partition: number, offset: number): number | null {
   if (partition < 0) return kafkaErrors.UNKNOWN_TOPIC_OR_PARTITION.code
-  return offset < 0 ? kafkaErrors.OFFSET_OUT_OF_RANGE.code : epochFault(epoch)
+  return offset < 0 ? kafkaErrors.OFFSET_OUT_OF_RANGE.code : null
+}
+
+/** Of a topic that the client may not read, or that is not there, none: the read tells. */
+function epochsIn({ services: { broker }, who }: Call, name: string | null): EpochsOf {
+  if (name === null || broker.leaderEpochChanges === 0) return noEpochs
+  try {
+    return broker.leaderEpochs(who, name)
+  } catch (error) {
+    if (error instanceof BrokerError) return noEpochs
+    throw error
+  }
 }

@@ -5,13 +5,13 @@
  *
  * As in Kafka, a partition that is asked for more than once is INVALID_REQUEST.
  */
+import { epochAt } from '../../../model/leader-epochs.ts'
 import type { PartitionOffsets } from '../../../model/topic.ts'
 import { listOffsets } from '../../../wire/kafka/apis/list-offsets.ts'
 import { kafkaErrors } from '../../../wire/kafka/errors.ts'
 import type { ReadOf, WriteOf } from '../../../wire/kafka/schema.ts'
 import { longQuestionOf, type KafkaCall, type KafkaHandler } from '../handler.ts'
 import { epochFault } from '../leader-epoch.ts'
-import { LEADER_EPOCH } from '../node.ts'
 import { toldOf } from '../refusals.ts'
 import { mergedTopics } from '../repeated-names.ts'
 import type { Pace } from '../request-turns.ts'
@@ -114,7 +114,8 @@ async function answerTo(
   { partitionIndex, currentLeaderEpoch, timestamp }: WantedPartition,
   offsets: PartitionOffsets | undefined
 ): Promise<ToldPartition> {
-  const fault = epochFault(currentLeaderEpoch)
+  const epochs = asked.call.services.broker.leaderEpochs(asked.call.who, asked.topic)(partitionIndex)
+  const fault = epochFault(epochs, currentLeaderEpoch)
   if (fault !== kafkaErrors.NONE.code) return { partitionIndex, errorCode: fault }
   if (offsets === undefined) return { partitionIndex, errorCode: kafkaErrors.UNKNOWN_TOPIC_OR_PARTITION.code }
   const at = (offset: number, timestampMs = -1): ToldPartition => ({
@@ -122,7 +123,7 @@ async function answerTo(
     errorCode: kafkaErrors.NONE.code,
     timestamp: timestampMs,
     offset,
-    ...(asked.call.version >= EPOCHS_SINCE && offset >= 0 && { leaderEpoch: LEADER_EPOCH })
+    ...(asked.call.version >= EPOCHS_SINCE && offset >= 0 && { leaderEpoch: epochAt(epochs, offset) })
   })
   if (timestamp === LATEST) return at(offsets.latest)
   if (timestamp === EARLIEST || timestamp === EARLIEST_LOCAL) return at(offsets.earliest)

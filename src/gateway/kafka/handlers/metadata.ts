@@ -10,12 +10,13 @@
  * A topic of a few bytes may have a thousand partitions to tell, so it is told once, however often it is asked for.
  */
 import { BrokerError } from '../../../model/errors.ts'
+import { leaderEpochOf, noEpochs, type EpochsOf } from '../../../model/leader-epochs.ts'
 import { metadata } from '../../../wire/kafka/apis/metadata.ts'
 import { kafkaErrors } from '../../../wire/kafka/errors.ts'
 import { ZERO_UUID, type WriteOf } from '../../../wire/kafka/schema.ts'
 import { DEFAULT_PARTITIONS } from '../broker-configs.ts'
 import { longHandlerOf, type KafkaCall, type KafkaHandler } from '../handler.ts'
-import { LEADER_EPOCH, NODE_ID } from '../node.ts'
+import { NODE_ID } from '../node.ts'
 import { toldOf } from '../refusals.ts'
 import type { Pace } from '../request-turns.ts'
 import { KAFKA_PARTITIONER } from '../topic-configs.ts'
@@ -106,7 +107,8 @@ function describe({ services: { broker, topicIds }, who }: Call, name: string): 
   try {
     const count = broker.partitionCountOf(who, name)
     const topicId = topicIds.uuidOf(broker.topicIdOf(who, name))
-    return { errorCode: kafkaErrors.NONE.code, name, topicId, partitions: partitionsOf(count) }
+    const partitions = partitionsOf(count, broker.leaderEpochs(who, name))
+    return { errorCode: kafkaErrors.NONE.code, name, topicId, partitions }
   } catch (error) {
     return { errorCode: toldOf(error).errorCode, name, partitions: [] }
   }
@@ -115,20 +117,27 @@ function describe({ services: { broker, topicIds }, who }: Call, name: string): 
 type ToldPartition = ToldTopic['partitions'][number]
 
 const onlyNode: readonly number[] = [NODE_ID]
-/** By their indexes, those that were ever told of: what is said of a partition is the same in all topics. */
+/** By their indexes, those that were ever told of: what is said of them is the same in all topics that never lost anything. */
 const toldPartitions: ToldPartition[] = []
 
-function partitionsOf(count: number): readonly ToldPartition[] {
-  while (toldPartitions.length < count) {
-    toldPartitions.push({
-      errorCode: kafkaErrors.NONE.code,
-      partitionIndex: toldPartitions.length,
-      leaderId: NODE_ID,
-      leaderEpoch: LEADER_EPOCH,
-      replicaNodes: onlyNode,
-      isrNodes: onlyNode,
-      offlineReplicas: []
-    })
+function partitionsOf(count: number, epochsOf: EpochsOf): readonly ToldPartition[] {
+  while (toldPartitions.length < count) toldPartitions.push(toldOfPartition(toldPartitions.length))
+  const told = toldPartitions.slice(0, count)
+  if (epochsOf === noEpochs) return told
+  return told.map((partition, index) => {
+    const leaderEpoch = leaderEpochOf(epochsOf(index))
+    return leaderEpoch === 0 ? partition : { ...partition, leaderEpoch }
+  })
+}
+
+function toldOfPartition(partitionIndex: number): ToldPartition {
+  return {
+    errorCode: kafkaErrors.NONE.code,
+    partitionIndex,
+    leaderId: NODE_ID,
+    leaderEpoch: 0,
+    replicaNodes: onlyNode,
+    isrNodes: onlyNode,
+    offlineReplicas: []
   }
-  return toldPartitions.slice(0, count)
 }

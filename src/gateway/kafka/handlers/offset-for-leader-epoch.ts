@@ -1,10 +1,10 @@
-/** OffsetForLeaderEpoch: there has been one epoch only, 0, and it ends where the partition does. Main thread. */
+/** OffsetForLeaderEpoch: up to where a client that has read an epoch has read what the log has. Main thread. */
+import { endOfEpoch } from '../../../model/leader-epochs.ts'
 import { offsetForLeaderEpoch } from '../../../wire/kafka/apis/offset-for-leader-epoch.ts'
 import { kafkaErrors } from '../../../wire/kafka/errors.ts'
 import type { ReadOf, WriteOf } from '../../../wire/kafka/schema.ts'
 import { longQuestionOf, type KafkaCall, type KafkaHandler } from '../handler.ts'
 import { epochFault } from '../leader-epoch.ts'
-import { LEADER_EPOCH } from '../node.ts'
 import { toldOf } from '../refusals.ts'
 import { mergedTopics } from '../repeated-names.ts'
 import type { Pace } from '../request-turns.ts'
@@ -32,12 +32,16 @@ async function partitionsOf(
     const offsets = await broker.offsetsAt(who, topic, null, null)
     await pace.after(offsets.length)
     const ends = new Map(offsets.map(({ partition, latest }) => [partition, latest]))
+    const epochsOf = broker.leaderEpochs(who, topic)
     return partitions.map(({ partition, currentLeaderEpoch, leaderEpoch }) => {
-      const endOffset = ends.get(partition)
-      if (endOffset === undefined) return { partition, errorCode: kafkaErrors.UNKNOWN_TOPIC_OR_PARTITION.code }
-      const errorCode = epochFault(currentLeaderEpoch)
-      const isKnown = errorCode === kafkaErrors.NONE.code && leaderEpoch === LEADER_EPOCH
-      return isKnown ? { partition, errorCode, leaderEpoch, endOffset } : { partition, errorCode }
+      const logEnd = ends.get(partition)
+      if (logEnd === undefined) return { partition, errorCode: kafkaErrors.UNKNOWN_TOPIC_OR_PARTITION.code }
+      const epochs = epochsOf(partition)
+      const errorCode = epochFault(epochs, currentLeaderEpoch)
+      const end = errorCode === kafkaErrors.NONE.code ? endOfEpoch(epochs, leaderEpoch, logEnd) : null
+      return end === null
+        ? { partition, errorCode }
+        : { partition, errorCode, leaderEpoch: end.epoch, endOffset: end.endOffset }
     })
   } catch (error) {
     const { errorCode } = toldOf(error)

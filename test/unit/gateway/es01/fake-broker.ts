@@ -2,6 +2,7 @@
  * A broker in memory for tests of the ES01 listener: answers after a turn of the event loop, or when the test says so.
  * It reads records out of the ring layout, so what it stores is what a shard would see.
  */
+import { noEpochs, type EpochsOf } from '../../../../src/model/leader-epochs.ts'
 import { assert } from '../../../../src/base/assert.ts'
 import { fnv1a64Modulo } from '../../../../src/base/hash.ts'
 import { authorise } from '../../../../src/model/access.ts'
@@ -186,6 +187,11 @@ export class FakeBroker implements Broker {
     authorise(who, 'consume', topic)
     return this.partitionCounts.get(topic) ?? 0
   }
+
+  leaderEpochs(): EpochsOf {
+    return noEpochs
+  }
+  readonly leaderEpochChanges = 0
 
   topicIdOf(who: Principal, topic: string): TopicId {
     authorise(who, 'consume', topic)

@@ -2,6 +2,7 @@
  * A broker in memory for tests of the HTTP gateway: enough of the semantics to check what goes in and comes out, and
  * switches for what a test wants to happen. Answers come on a later turn of the loop, never inside a submit.
  */
+import { noEpochs, type EpochsOf } from '../../../../src/model/leader-epochs.ts'
 import { assert } from '../../../../src/base/assert.ts'
 import { fnv1a64Modulo } from '../../../../src/base/hash.ts'
 import { authorise, denialOf } from '../../../../src/model/access.ts'
@@ -361,6 +362,11 @@ export class FakeBroker implements Broker {
     authorise(who, 'consume', topic)
     return this.#topicOf(topic).partitions.length
   }
+
+  leaderEpochs(): EpochsOf {
+    return noEpochs
+  }
+  readonly leaderEpochChanges = 0
 
   topicIdOf(who: Principal, topic: string): TopicId {
     authorise(who, 'consume', topic)

@@ -15,7 +15,7 @@ class Stage {
 
   /** A session that asks for so many partitions. */
   sessionOf(partitions: number): FetchSession {
-    const session = new FetchSession(false)
+    const session = new FetchSession(false, 0)
     ask(session, partitions)
     return session
   }
