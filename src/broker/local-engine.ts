@@ -18,13 +18,7 @@ import { PRODUCERS_PER_MESSAGE } from '../shards/open-shard.ts'
 import type { PendingRequest } from '../shards/pending.ts'
 import type { ShardSet } from '../shards/shard-set.ts'
 import { readU64 } from '../wire/primitives/u64.ts'
-import {
-  ANSWER_BODY_AT,
-  DESCRIBED_ENTRY_BYTES,
-  REPLY_HEADER_BYTES,
-  replyTypes,
-  type ShardTopic
-} from '../wire/shard/messages.ts'
+import { DESCRIBED_ENTRY_BYTES, REPLY_HEADER_BYTES, replyTypes, type ShardTopic } from '../wire/shard/messages.ts'
 import { CheckedAppend } from './checked-append.ts'
 import type {
   AppendCaller,
@@ -41,6 +35,7 @@ import { appendBatch } from './local-batch.ts'
 import { LocalWatch } from './local-watch.ts'
 import { partitionOffsets } from './partition-offsets.ts'
 import { listProducers } from './producer-positions.ts'
+import { EngineReadRequest } from './read-answers.ts'
 import { deleteRecords } from './record-deletion.ts'
 import { hasOneShard } from './shard-parts.ts'
 
@@ -193,7 +188,7 @@ export class LocalEngine implements Engine {
       queueMicrotask(() => caller.onReadFailed(error))
       return submitOutcomes.taken
     }
-    return link.sendRead({ ...read, handle }, new EngineReadRequest(caller, read.topic.name))
+    return link.sendRead({ ...read, handle }, new EngineReadRequest(caller, read.topic.name, link))
       ? submitOutcomes.taken
       : submitOutcomes.full
   }
@@ -278,29 +273,5 @@ function readEntry(bytes: Buffer, at: number, partitions: PartitionDescription[]
     end_offset: readU64(bytes, at + 16),
     segment_count: bytes.readUInt32BE(at + 4),
     size_bytes: readU64(bytes, at + 24)
-  }
-}
-
-/** Passes the chunks of an answer on as they lie in the reply ring. */
-class EngineReadRequest implements PendingRequest {
-  endPosition = -1
-  readonly #caller: EngineReadCaller
-  readonly #topic: string
-
-  constructor(caller: EngineReadCaller, topic: string) {
-    this.#caller = caller
-    this.#topic = topic
-  }
-
-  onReply(type: number, bytes: Buffer, start: number, end: number, isLast: boolean): void {
-    assert(type === replyTypes.readChunk, 'a read is answered by chunks')
-    if (isLast) this.#caller.onReadCounted(bytes.readUInt32BE(start + 12), bytes.readUInt32BE(start + 16))
-    this.#caller.onReadChunk(bytes, start + ANSWER_BODY_AT, end, bytes.readUInt32BE(start + 8), isLast)
-  }
-
-  onFailure(error: BrokerError): void {
-    // A shard knows handles, not names.
-    const named = error.code === 'TOPIC_NOT_FOUND' ? new BrokerError(error.code, { topic: this.#topic }) : error
-    this.#caller.onReadFailed(named)
   }
 }

@@ -5,10 +5,11 @@
 import type { Quotas } from '../control/quotas.ts'
 import type { BrokerError } from '../model/errors.ts'
 import type { Principal } from '../model/principal.ts'
-import type { ProduceCaller, ReadCaller, ReadCost, RecordSource } from '../model/requests.ts'
+import type { LentAnswer, ProduceCaller, ReadCaller, ReadCost, RecordSource } from '../model/requests.ts'
 import { RECORD_FIXED_BYTES } from '../wire/produce/ring-layout.ts'
 import type { AppendCaller, EngineReadCaller } from './engine.ts'
 import type { ProduceGate } from './produce-gate.ts'
+import { passOnLent } from './read-answers.ts'
 import type { TopicTraffic } from './traffic.ts'
 
 /** Bytes of all keys, values and headers. @cost a look at each record where there are headers. */
@@ -99,6 +100,10 @@ export class MeteredRead implements EngineReadCaller, ReadCost {
 
   onReadChunk(bytes: Buffer, start: number, end: number, totalBytes: number, isLast: boolean): void {
     this.#caller.onReadChunk(bytes, start, end, totalBytes, isLast)
+  }
+
+  onReadLent(answer: LentAnswer): void {
+    passOnLent(this.#caller, answer)
   }
 
   onReadFailed(error: BrokerError): void {

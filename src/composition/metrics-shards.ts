@@ -133,6 +133,8 @@ function readReaders(shards: ShardSet) {
     millrace_read_bytes_total: ofPairs(shards, 'source', ({ readBytesMemory: memory, readBytesDisk: disk }) => {
       return { memory, disk }
     }),
+    millrace_read_lent_bytes: (): Sample[] =>
+      shards.links().map(({ shard, lent }) => ({ labels: { shard }, value: lent.takenBytes })),
     millrace_damaged_runs_total: ofCounters(shards, counters => counters.damagedRuns),
     millrace_quarantined_runs: ofCounters(shards, counters => counters.quarantinedRuns),
     millrace_cold_waits_total: ofCounters(shards, counters => counters.coldWaits)

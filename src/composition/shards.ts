@@ -2,7 +2,7 @@
 import { rangesOf } from '../model/handles.ts'
 import type { Logger } from '../base/logger.ts'
 import { OpenTopics } from '../broker/local-engine.ts'
-import { openFilesMax } from '../config/auto-sizes.ts'
+import { lentChunkCount, openFilesMax } from '../config/auto-sizes.ts'
 import { descriptorLimit } from '../config/machine.ts'
 import type { Settings } from '../config/settings.ts'
 import { defaultShardCount } from '../config/shards.ts'
@@ -44,7 +44,12 @@ export function buildShards(parts: ShardParts): ShardSet {
     dataDirectory: dataDir,
     openFilesMax: Math.max(1, Math.floor(openFilesMax(settings, descriptorLimit()) / shardCount)),
     directoryOf: shard => `${dataDir}/${journalPath({ shard, placementEpoch })}`,
-    settings: { ...settings, settling: settlingOf(settings, journalBytes, shardCount), cleaning: cleaningOf(settings) },
+    settings: {
+      ...settings,
+      lentChunkCount: lentChunkCount(settings, shardCount),
+      settling: settlingOf(settings, journalBytes, shardCount),
+      cleaning: cleaningOf(settings)
+    },
     faultsOf: armedFaults(process.env['MILLRACE_FAULTS']),
     settlerFaults: threadFaults(process.env['MILLRACE_FAULTS'], 'settler'),
     onColdEvent: parts.onColdEvent,

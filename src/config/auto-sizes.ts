@@ -63,3 +63,9 @@ export function httpConnectionsMax(settings: Settings, descriptors: number): num
   const quarter = Math.floor(descriptors / 4) - OTHER_DESCRIPTORS
   return settings.httpMaxConnections ?? Math.min(HTTP_CONNECTIONS_MAX, Math.max(HTTP_CONNECTIONS_MIN, quarter))
 }
+
+/** Shared chunks of one shard for large answers to Kafka's clients: together no more than the memory for answers. */
+export function lentChunkCount({ bindKafka, replyMemoryBytes }: Settings, shardCount: number): number {
+  if (bindKafka.length === 0) return 0
+  return Math.floor(Math.min(limits.lentAnswerBytes, replyMemoryBytes / shardCount) / limits.lentChunkBytes)
+}

@@ -1,5 +1,6 @@
 /** The one table of the memory that the settings allow. Pure. */
 import { frameLengthMax, limits } from '../model/limits.ts'
+import { lentChunkCount } from './auto-sizes.ts'
 import type { Settings } from './settings.ts'
 
 export interface MemoryRow {
@@ -73,6 +74,12 @@ export function memoryBudget(settings: Settings, shardCount: number): MemoryBudg
     row('request rings (per shard)', settings.requestRingBytes, shardCount, 'fixed'),
     row('read rings (per shard)', settings.readRingBytes, shardCount, 'fixed'),
     row('reply rings (per shard)', settings.replyRingBytes, shardCount, 'fixed'),
+    row(
+      'large answers to Kafka clients (per shard)',
+      lentChunkCount(settings, shardCount) * limits.lentChunkBytes,
+      shardCount,
+      'ceiling'
+    ),
     row('encode buffers and newest batches (per shard)', settings.encodeBufferBytes, shardCount, 'fixed'),
     row('group being written (per shard)', limits.groupBytesTarget, shardCount, 'fixed'),
     row('groups larger than their encode buffer (per shard, estimate)', encodedApartBytes, shardCount, 'ceiling'),

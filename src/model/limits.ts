@@ -278,6 +278,12 @@ export const limits = {
   jsonDepthMax: 512,
   /** Bytes of one reply chunk in a reply ring. */
   replyChunkBytes: 256 * 1024,
+  /**
+   * Shared memory of one shard in which large answers to Kafka's fetches lie until they are sent, at most, and one chunk of it. A
+   * client has an answer under way and another read ahead: some 16 MiB. Beyond that answers are copied, as small ones are.
+   */
+  lentAnswerBytes: 64 * 1024 * 1024,
+  lentChunkBytes: 256 * 1024,
   /** Between two looks at the files of the TLS certificate: a change counts once two looks in a row have seen it. */
   certificateLookMs: 2_000,
   /** From accepting a TLS connection to the end of its handshake. */

@@ -114,6 +114,26 @@ export interface ReadCost {
   charge(records: number, payloadBytes: number): void
 }
 
+/** A part of an answer in memory that is lent: bytes[0, length). */
+export interface LentPart {
+  /** The same buffer each time that this memory is lent. */
+  readonly bytes: Buffer
+  readonly length: number
+  /** Once, when nothing reads it any more: it is filled anew. */
+  giveBack(): void
+}
+
+/** A whole answer in the format `batches`. */
+export interface LentAnswer {
+  /** Its head (wire/batch/stored-batches) begins at bytes[headAt]: borrowed until return. */
+  readonly bytes: Buffer
+  readonly headAt: number
+  /** Of head and batches. */
+  readonly totalBytes: number
+  /** The batches, one behind another; all are the caller's. */
+  readonly parts: readonly LentPart[]
+}
+
 /** Hears the answer of one read: chunks in order, or one failure. Never called before submitRead returned. */
 export interface ReadCaller {
   /**
@@ -121,6 +141,8 @@ export interface ReadCaller {
    * @param bytes [start, end) borrowed until return. @param totalBytes of the whole answer, the same in every call.
    */
   onReadChunk(bytes: Buffer, start: number, end: number, totalBytes: number, isLast: boolean): void
+  /** Instead of chunks, for large answers of whole batches. Left out: those come in chunks, too. */
+  onReadLent?(answer: LentAnswer): void
   onReadFailed(error: BrokerError): void
   /**
    * Just before the last chunk. For callers that may give up what they have read: they charge what they send, when they do.

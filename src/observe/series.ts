@@ -173,6 +173,11 @@ export const processSeries = {
   millrace_disk_refused_requests_total: spec('counter', ofShard, 'Produce requests refused for lack of room.'),
   millrace_reads_total: spec('counter', ofShard, 'Reads that were answered.'),
   millrace_read_records_total: spec('counter', ofShard, 'Records of those reads.'),
+  millrace_read_lent_bytes: spec(
+    'gauge',
+    ofShard,
+    'Shared memory of large answers to Kafka clients that are not sent yet, or are read ahead.'
+  ),
   millrace_read_bytes_total: spec('counter', ['shard', 'source'], 'Bytes looked at for reads: memory or disk.'),
   millrace_settle_jobs_total: spec('counter', ['shard', 'result'], 'Settle jobs: done or failed.'),
   millrace_settle_read_bytes_total: spec('counter', ofShard, 'Bytes that settling read from slots.'),

@@ -6,9 +6,10 @@ import { MessageChannel, Worker, type MessagePort } from 'node:worker_threads'
 import { workerMemory } from '../base/worker-memory.ts'
 import { siblingModule } from '../base/module-url.ts'
 import { BrokerError } from '../model/errors.ts'
-import type { ReadRequest } from '../model/requests.ts'
+import type { LentPart, ReadRequest } from '../model/requests.ts'
 import { Bell, createBell } from '../ring/bell.ts'
 import { createCommitCell } from '../ring/commit-cell.ts'
+import { ChunkKeeper, createLentChunks } from '../ring/lent-chunks.ts'
 import { RingConsumer, RingProducer, createRing } from '../ring/spsc-ring.ts'
 import { packMessage, unpackMessage } from '../wire/msgpack.ts'
 import { write64 } from '../wire/primitives/u64.ts'
@@ -33,7 +34,7 @@ import type { WriterStart } from '../wire/shard/writer.ts'
 import { ControlLane } from './control-lane.ts'
 import { PendingTable, type PendingRequest, type Question } from './pending.ts'
 import type { ProduceFrame, ProduceHead } from './produce-frame.ts'
-import { failureOf, payloadOf } from './reply-payload.ts'
+import { failureOf, lentPartsIn, payloadOf } from './reply-payload.ts'
 
 /** Room for topics at start, jobs, cancels; its frames are a quarter at most: a topic that has a range for each partition fits. */
 export const CONTROL_RING_BYTES = 4 * 1024 * 1024
@@ -41,14 +42,19 @@ export const CONTROL_RING_BYTES = 4 * 1024 * 1024
 /** What of a shard's start is not the link's own. */
 export type LinkStart = Omit<ShardStart, 'rings' | 'doorbell' | 'oversized' | 'changes' | 'shard'>
 
-export interface LinkOptions {
-  readonly shard: number
-  readonly start: LinkStart
-  readonly asleep: SharedArrayBuffer
+/** Of the memory that a shard and main share. */
+export interface SharedSizes {
   readonly requestRingBytes: number
   readonly readRingBytes: number
   readonly replyRingBytes: number
+  readonly lentChunkCount: number
   readonly encodeBufferBytes: number
+}
+
+export interface LinkOptions extends SharedSizes {
+  readonly shard: number
+  readonly start: LinkStart
+  readonly asleep: SharedArrayBuffer
   readonly onDoorbell: () => void
   readonly onEvent: (event: ShardEvent) => void
   readonly onExit: (cause: Error | null) => void
@@ -59,6 +65,8 @@ export class ShardLink {
   readonly requests: RingProducer
   readonly reads: RingProducer
   readonly replies: RingConsumer
+  /** What large answers of this shard lie in. */
+  readonly lent: ChunkKeeper
   readonly pending = new PendingTable()
   readonly #control: ControlLane
   readonly #bell: Bell
@@ -79,6 +87,7 @@ export class ShardLink {
       reads: createRing(options.readRingBytes),
       control: createRing(CONTROL_RING_BYTES),
       replies: createRing(options.replyRingBytes),
+      lent: createLentChunks(options.lentChunkCount),
       bell: createBell(),
       cell: createCommitCell(),
       encoded: new SharedArrayBuffer(options.encodeBufferBytes),
@@ -88,6 +97,7 @@ export class ShardLink {
     this.requests = new RingProducer(this.#rings.requests)
     this.reads = new RingProducer(this.#rings.reads)
     this.replies = new RingConsumer(this.#rings.replies)
+    this.lent = new ChunkKeeper(this.#rings.lent)
     this.#control = new ControlLane(this.#rings.control)
     this.#bell = new Bell(this.#rings.bell)
     const doorbell = new MessageChannel()
@@ -337,6 +347,11 @@ export class ShardLink {
     if (isLast) this.pending.remove(id)
     if (type === replyTypes.failed) request.onFailure(failureOf(bytes, start, end))
     else request.onReply(type, bytes, start, end, isLast)
+  }
+
+  /** What a READ_LENT names in bytes[start, end). Usable after the shard's end too. */
+  lentParts(bytes: Buffer, start: number, end: number): LentPart[] {
+    return lentPartsIn(this.lent, bytes, start, end)
   }
 
   /** Fails everything in progress after the thread ended (architecture, A shard dies). Replies already sent come first. */

@@ -18,7 +18,7 @@ import type { LeaderEpochs } from './leader-epochs.ts'
 import { ReplyDelivery } from './reply-delivery.ts'
 import { settlerListener } from './settler-listener.ts'
 import { SettlerThread } from './settler-thread.ts'
-import { ShardLink, type LinkStart } from './shard-link.ts'
+import { ShardLink, type LinkStart, type SharedSizes } from './shard-link.ts'
 import { describeStart, shareStarted, startOf } from './start-progress.ts'
 
 /** Between the attempts of a shard that is down: what failed it, such as a lack of file handles, may pass. */
@@ -33,17 +33,13 @@ export interface ShardSetOptions {
   readonly openFilesMax: number
   /** Directory of a shard's journal. */
   readonly directoryOf: (shard: number) => string
-  readonly settings: {
+  readonly settings: SharedSizes & {
     readonly journalSlotBytes: number
     readonly journalFirstSlotBytes: number
     readonly journalFillAheadBytes: number
-    readonly encodeBufferBytes: number
     readonly maxRecordBytes: number
     readonly flushEveryRecords: number
     readonly flushIntervalMs: number
-    readonly requestRingBytes: number
-    readonly readRingBytes: number
-    readonly replyRingBytes: number
     readonly settling: SettlingSettings
     readonly segmentDeleteGraceMs: number
     readonly cleaning: CleaningSettings
@@ -277,6 +273,7 @@ export class ShardSet {
         requestRingBytes: settings.requestRingBytes,
         readRingBytes: settings.readRingBytes,
         replyRingBytes: settings.replyRingBytes,
+        lentChunkCount: settings.lentChunkCount,
         encodeBufferBytes: settings.encodeBufferBytes,
         onDoorbell: () => this.#delivery.deliver(),
         onEvent: event => {

@@ -201,7 +201,7 @@ describe('kill −9 under load over Kafka’s protocol', () => {
       t.diagnostic(
         `${verdict.acked} records acknowledged, 0 lost, 0 doubled; ${verdict.unknown} without an answer, ` +
           `${verdict.unknownFound} of them in the log; ${retries} batches sent again, ${copies} copies, ` +
-          `${abandoned} given up, ${verbatim} verbatim; KafkaJS: ${other.acked} sends, ${other.failed} given up`
+          `${abandoned} given up, ${verbatim} verbatim; KafkaJS: ${other.acked} sends, ${other.failed} given up, ${other.left} calls without an end`
       )
       assert.ok(verbatim >= rounds.acked, 'all that was acknowledged to producers of ours is there as they sent it')
       assert.ok(retries > ROUNDS, 'kills met requests in flight')

@@ -6,11 +6,18 @@ import { keyOf } from './kafka-load.ts'
 import type { Dice } from './log-random.ts'
 
 const RECORDS_MAX = 8
+/**
+ * A producer whose connection ends while it asks for its id may do nothing ever after (seen in KafkaJS 2.2.4: no request, no
+ * error). One that has heard nothing for so long is left, and another takes its place.
+ */
+const SILENCE_MS = 5_000
 
 export class KafkaJsLoad {
   readonly sent: SentRecord[] = []
   acked = 0
   failed = 0
+  /** Producers that were left because nothing was heard of them. */
+  left = 0
   readonly #kafka: Kafka
   readonly #label: string
   readonly #topics: readonly LoadTopic[]
@@ -43,10 +50,27 @@ export class KafkaJsLoad {
       this.#life++
       const producer = this.#kafka.producer({ idempotent: true, maxInFlightRequests: 1 })
       this.#producer = producer
-      await producer.connect()
+      const isConnected = await this.#isHeard(producer.connect().then(() => true))
       // After a send that it gave up KafkaJS would give its sequences to others: it is not asked to.
-      while (!this.#isStopping && (await this.#send(producer)));
-      await producer.disconnect()
+      while (!this.#isStopping && isConnected && (await this.#isHeard(this.#send(producer))));
+      await this.#isHeard(producer.disconnect().then(() => true))
+    }
+    this.#life++
+  }
+
+  /** @returns what the call comes to; false also if it comes to nothing. */
+  async #isHeard(call: Promise<boolean>): Promise<boolean> {
+    let timer: NodeJS.Timeout | undefined
+    const silence = new Promise<boolean>(resolve => {
+      timer = setTimeout(() => {
+        this.left++
+        resolve(false)
+      }, SILENCE_MS)
+    })
+    try {
+      return await Promise.race([call, silence])
+    } finally {
+      clearTimeout(timer)
     }
   }
 
@@ -54,7 +78,8 @@ export class KafkaJsLoad {
   async #send(producer: Producer): Promise<boolean> {
     const dice = this.#dice
     const { name: topic, partitions } = dice.pick(this.#topics)
-    const connection = `${this.#label}.${this.#life}`
+    const life = this.#life
+    const connection = `${this.#label}.${life}`
     const records = Array.from({ length: 1 + dice.below(RECORDS_MAX) }, (): SentRecord => {
       const value = makeValue(`${connection}-${this.#serial++}`, 20 + dice.below(300))
       return { connection, topic, partition: dice.below(partitions), value, offset: -1, told: 'unknown' }
@@ -64,6 +89,8 @@ export class KafkaJsLoad {
     const compression = dice.pick([CompressionTypes.None, CompressionTypes.GZIP])
     try {
       const told = await producer.send({ topic, messages, compression, acks: -1 })
+      // It was left meanwhile.
+      if (life !== this.#life) return false
       for (const { partition, baseOffset } of told) this.#acknowledge(records, partition, Number(baseOffset))
       return true
     } catch (error) {

@@ -11,6 +11,7 @@ import { errorCodeOf, type ErrorCode, type Written } from '../../src/model/error
 import { RESULT_BYTES, readFormats, type ReadFormat } from '../../src/model/requests.ts'
 import { Bell, Doorbell, createAsleepFlag, createBell } from '../../src/ring/bell.ts'
 import { CommitCell, createCommitCell } from '../../src/ring/commit-cell.ts'
+import { ChunkTaker, createLentChunks } from '../../src/ring/lent-chunks.ts'
 import { RingConsumer, RingProducer, createRing } from '../../src/ring/spsc-ring.ts'
 import { packMessage } from '../../src/wire/msgpack.ts'
 import { write64 } from '../../src/wire/primitives/u64.ts'
@@ -117,6 +118,7 @@ export class ShardStage {
     })
     const coldWaits = new ColdWaits(this.#replies, { counters, monotonicMs })
     this.reads = new ReadQueue(log, new RingConsumer(reads), this.#replies, {
+      chunks: new ChunkTaker(createLentChunks(0)),
       counters,
       monotonicMs,
       coldWaits,

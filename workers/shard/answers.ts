@@ -1,6 +1,6 @@
 /**
- * The answers of reads, encoded for the caller in the shard: the payload of an ES01 0x82 frame, the JSON or MessagePack
- * body of an HTTP consume, frames of JSON texts, or whole batches. Shard thread only. One answer at a time; the buffer is the writer's
+ * The answers of reads of records, encoded for the caller in the shard: the payload of an ES01 0x82 frame, the JSON or
+ * MessagePack body of an HTTP consume, or frames of JSON texts. Shard thread only. One answer at a time; the buffer is the writer's
  * and is used again.
  */
 import { assert } from '../../src/base/assert.ts'
@@ -11,7 +11,6 @@ import {
   FRAMES_SKIPPED_BYTES,
   FRAME_HEAD_BYTES
 } from '../../src/wire/json/record-frames.ts'
-import { STORED_BATCHES_AT } from '../../src/wire/batch/stored-batches.ts'
 import { MSGPACK_ARRAY_32, MSGPACK_MAP, MSGPACK_UINT_64 } from '../../src/wire/primitives/msgpack-marks.ts'
 import { write64, writeU32 } from '../../src/wire/primitives/u64.ts'
 import { AnswerBuffer, type AnsweredRecord } from './answer-buffer.ts'
@@ -60,6 +59,7 @@ export class AnswerWriter {
   /** @param maxBytes also bounds the encoded answer, the first record excepted. */
   begin(format: ReadFormat, maxBytes: number): void {
     const out = this.#out
+    assert(format !== readFormats.batches, 'whole batches are an answer of another kind')
     out.clear()
     this.#format = format
     this.#maxBytes = maxBytes
@@ -67,7 +67,6 @@ export class AnswerWriter {
     this.#skippedFrom = -1
     this.#skippedTo = -1
     if (format === readFormats.es01) out.length = ES01_HEAD_BYTES
-    else if (format === readFormats.batches) out.length = STORED_BATCHES_AT
     else if (this.#isFrames) out.length = FRAMES_HEAD_BYTES
     else if (format === readFormats.msgpack) this.#beginMsgpack()
     else out.text('{"records":[')
@@ -103,21 +102,7 @@ export class AnswerWriter {
     return true
   }
 
-  /** Adds a whole batch: bytes[start, end), as it is. Of an answer in the format `batches`. */
-  addBatch(bytes: Buffer, start: number, end: number): void {
-    assert(this.#format === readFormats.batches, 'whole batches are an answer of their own')
-    this.#out.reserve(end - start)
-    this.#out.copy(bytes, start, end)
-  }
-
-  /** Completes an answer of batches. */
-  finishBatches(logStartOffset: number, highWatermark: number, nextOffset: number): void {
-    write64(this.#out.bytes, 0, logStartOffset)
-    write64(this.#out.bytes, 8, highWatermark)
-    write64(this.#out.bytes, 16, nextOffset)
-  }
-
-  /** Completes any other answer. `nextOffset` is a u64. */
+  /** Completes the answer. `nextOffset` is a u64. */
   finish(nextOffset: bigint, highWatermark: number): void {
     const out = this.#out
     out.reserve(this.#tailBytes)

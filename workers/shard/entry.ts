@@ -12,6 +12,7 @@ import { ShardLog } from '../../src/log/shard-log.ts'
 import { limits } from '../../src/model/limits.ts'
 import { Bell, Doorbell } from '../../src/ring/bell.ts'
 import { CommitCell } from '../../src/ring/commit-cell.ts'
+import { ChunkTaker } from '../../src/ring/lent-chunks.ts'
 import { RingConsumer, RingProducer } from '../../src/ring/spsc-ring.ts'
 import { counterIndex } from '../../src/wire/shard/counters.ts'
 import type { PartitionEpochs } from '../../src/wire/shard/messages.ts'
@@ -112,7 +113,8 @@ function runShard(start: ShardStart): void {
     finishGroup: () => group.finish()
   })
   const coldWaits = new ColdWaits(replies, { counters, monotonicMs })
-  const readParts = { counters, monotonicMs, coldWaits, watches, recordBytesMax: start.recordBytesMax }
+  const chunks = new ChunkTaker(rings.lent)
+  const readParts = { chunks, counters, monotonicMs, coldWaits, watches, recordBytesMax: start.recordBytesMax }
   const reads = new ReadQueue(log, new RingConsumer(rings.reads), replies, readParts)
   new ShardLoop({
     log,

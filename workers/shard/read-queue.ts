@@ -10,6 +10,7 @@ import type { ShardLog } from '../../src/log/shard-log.ts'
 import { endOf, type HandleRange } from '../../src/model/handles.ts'
 import { limits } from '../../src/model/limits.ts'
 import { readFormats, type ReadFormat } from '../../src/model/requests.ts'
+import type { ChunkTaker } from '../../src/ring/lent-chunks.ts'
 import type { RingConsumer } from '../../src/ring/spsc-ring.ts'
 import { write64 } from '../../src/wire/primitives/u64.ts'
 import { counterIndex } from '../../src/wire/shard/counters.ts'
@@ -23,6 +24,7 @@ import {
   requestTypes
 } from '../../src/wire/shard/messages.ts'
 import { AnswerWriter } from './answers.ts'
+import { BatchAnswer } from './batch-answer.ts'
 import type { ColdWaits } from './cold-waits.ts'
 import { OffsetQueue } from './offset-queue.ts'
 import { sendPartitions } from './partition-list.ts'
@@ -43,6 +45,7 @@ interface Waiting {
 }
 
 export interface ReadParts {
+  readonly chunks: ChunkTaker
   readonly counters: Float64Array
   readonly monotonicMs: () => number
   readonly coldWaits: ColdWaits
@@ -59,6 +62,7 @@ export class ReadQueue {
   readonly #monotonicMs: () => number
   readonly #waiting: Waiting[] = []
   readonly #answer = new AnswerWriter()
+  readonly #batches: BatchAnswer
   readonly #offsets: OffsetQueue
   readonly #coldWaits: ColdWaits
   readonly #watches: WatchTable
@@ -79,6 +83,7 @@ export class ReadQueue {
     this.#coldWaits = shared.coldWaits
     this.#watches = shared.watches
     this.#recordBytesMax = shared.recordBytesMax
+    this.#batches = new BatchAnswer(shared.chunks)
     this.#offsets = new OffsetQueue(log, replies, shared)
   }
 
@@ -225,7 +230,8 @@ export class ReadQueue {
       }
       const log = topic.log(next.wanted.partition)
       const offset = Math.max(Number(next.wanted.offset), log.startOffset)
-      const task = new ReadTask(next.wanted, log, this.#log.read(log, offset), this.#answer, this.#recordBytesMax)
+      const answers = { records: this.#answer, batches: this.#batches }
+      const task = new ReadTask(next.wanted, log, this.#log.read(log, offset), answers, this.#recordBytesMax)
       task.coldEndMs = next.coldEndMs
       return task
     }
@@ -233,30 +239,48 @@ export class ReadQueue {
   }
 
   #send(task: ReadTask): void {
-    const { buffer, length } = this.#answer
-    for (let start = 0; start < length; start += limits.replyChunkBytes) {
-      const end = Math.min(length, start + limits.replyChunkBytes)
-      const flags = end === length ? REPLY_LAST : 0
-      this.#replies.begin(replyTypes.readChunk, flags, task.wanted.requestId, ANSWER_BODY_AT + end - start)
-      const { target, at } = this.#replies
-      target.writeUInt32BE(length, at + 8)
-      target.writeUInt32BE(task.recordCount, at + 12)
-      target.writeUInt32BE(task.payloadBytes, at + 16)
-      buffer.copy(target, at + ANSWER_BODY_AT, start, end)
-    }
+    if (task.wanted.format !== readFormats.batches) this.#sendChunks(task, this.#answer.buffer, this.#answer.length)
+    else if (this.#batches.isLent) this.#lend(task)
+    else this.#sendChunks(task, this.#batches.whole, this.#batches.length)
     this.#counters[counterIndex.reads]! += 1
     this.#counters[counterIndex.readRecords]! += task.recordCount
     if (task.damagedFirst >= 0) this.#logDamage(task)
     this.#answer.clear()
+    this.#batches.begin()
+  }
+
+  #sendChunks(task: ReadTask, buffer: Buffer, length: number): void {
+    for (let start = 0; start < length; start += limits.replyChunkBytes) {
+      const end = Math.min(length, start + limits.replyChunkBytes)
+      const flags = end === length ? REPLY_LAST : 0
+      this.#beginAnswer(replyTypes.readChunk, flags, task, length, end - start)
+      buffer.copy(this.#replies.target, this.#replies.at + ANSWER_BODY_AT, start, end)
+    }
+  }
+
+  #lend(task: ReadTask): void {
+    this.#beginAnswer(replyTypes.readLent, REPLY_LAST, task, this.#batches.length, this.#batches.lentBytes)
+    this.#batches.lend(this.#replies.target, this.#replies.at + ANSWER_BODY_AT)
+  }
+
+  /** @param length of the whole answer. @param bytes of what follows. */
+  #beginAnswer(type: number, flags: number, task: ReadTask, length: number, bytes: number): void {
+    this.#replies.begin(type, flags, task.wanted.requestId, ANSWER_BODY_AT + bytes)
+    const { target, at } = this.#replies
+    target.writeUInt32BE(length, at + 8)
+    target.writeUInt32BE(task.recordCount, at + 12)
+    target.writeUInt32BE(task.payloadBytes, at + 16)
   }
 
   #refuse(task: ReadTask, error: DiskError): void {
+    this.#batches.begin()
     const { requestId, partition } = task.wanted
     this.#replies.fail(requestId, 'READ_FAILED', { partition, errno: error.code }, 'no')
     this.#replies.log('error', 'the disk refused a read', { handle: task.handle, cause: error.message })
   }
 
   #fail(task: ReadTask): void {
+    this.#batches.begin()
     const { damagedFirst: first, damagedLast: last } = task
     const details = { first, last, partition: task.wanted.partition, next: last + 1 }
     this.#replies.fail(task.wanted.requestId, 'DATA_DAMAGED', details, 'no')

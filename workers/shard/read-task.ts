@@ -10,6 +10,7 @@ import { BatchRecords } from '../../src/wire/batch/records.ts'
 import { batchStatus, timestampOf } from '../../src/wire/batch/view.ts'
 import { AnsweredRecord } from './answer-buffer.ts'
 import { saysSkipped, type AnswerWriter } from './answers.ts'
+import type { BatchAnswer } from './batch-answer.ts'
 
 export interface ReadWanted {
   readonly requestId: number
@@ -23,6 +24,12 @@ export interface ReadWanted {
   readonly maxBytes: number
 }
 
+/** Where answers are gathered; of one read at a time. */
+export interface Answers {
+  readonly records: AnswerWriter
+  readonly batches: BatchAnswer
+}
+
 export const stepOutcomes = { more: 0, done: 1, damaged: 2 } as const
 export type StepOutcome = (typeof stepOutcomes)[keyof typeof stepOutcomes]
 
@@ -31,6 +38,7 @@ export class ReadTask {
   readonly #log: PartitionLog
   readonly #reader: LogReader
   readonly #answer: AnswerWriter
+  readonly #batches: BatchAnswer
   readonly #records = new BatchRecords()
   readonly #record = new AnsweredRecord()
   /** First offset still wanted. */
@@ -63,19 +71,21 @@ export class ReadTask {
   #isRefused = false
 
   /** @param recordBytesMax of key, value and headers of a record that comes out of a compressed batch. */
-  constructor(wanted: ReadWanted, log: PartitionLog, reader: LogReader, answer: AnswerWriter, recordBytesMax: number) {
+  constructor(wanted: ReadWanted, log: PartitionLog, reader: LogReader, answers: Answers, recordBytesMax: number) {
     this.wanted = wanted
     this.#recordBytesMax = recordBytesMax
     this.#log = log
     this.#reader = reader
-    this.#answer = answer
+    this.#answer = answers.records
+    this.#batches = answers.batches
     const isBelow = wanted.offset < BigInt(log.startOffset)
     this.#isBelowStart = isBelow && wanted.format === readFormats.batches
     this.#offset = Math.max(Number(wanted.offset), log.startOffset)
     this.#record.partition = wanted.partition
     this.#isOfBatches = wanted.format === readFormats.batches
     this.#saysSkipped = saysSkipped(wanted.format)
-    answer.begin(wanted.format, wanted.maxBytes)
+    if (this.#isOfBatches) answers.batches.begin()
+    else answers.records.begin(wanted.format, wanted.maxBytes)
     // What is below the start is above no end: the number is exact.
     if (isBelow && !wanted.isFromStart) this.#skip(Number(wanted.offset))
   }
@@ -146,7 +156,7 @@ export class ReadTask {
     const { view, bytes, start, end } = this.#reader
     const isOver = this.#sizeBytes + end - start > this.wanted.maxBytes
     if (this.#count > 0 && isOver) return false
-    this.#answer.addBatch(bytes, start, end)
+    if (!this.#batches.add(bytes, start, end)) return false
     this.#count++
     this.#recordCount += view.recordCount
     this.#sizeBytes += end - start
@@ -224,7 +234,7 @@ export class ReadTask {
   #finish(): StepOutcome {
     const end = this.#log.highWatermark
     if (this.#isOfBatches) {
-      this.#answer.finishBatches(this.#log.startOffset, end, this.#offset)
+      this.#batches.finish(this.#log.startOffset, end, this.#offset)
       return stepOutcomes.done
     }
     // Nothing at or behind the offset: a poller keeps its place, however far beyond the end it is (5.4).

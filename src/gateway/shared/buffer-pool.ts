@@ -1,7 +1,8 @@
 /**
  * Buffers that connections borrow while they have bytes in transit. Main thread only; one pool per gateway.
  * Re-use matters more than it looks: the first touch of fresh memory costs microseconds per page on virtual machines.
- * Invariants: a buffer is in the pool or with exactly one borrower; idle buffers together stay below idleBytesMax.
+ * Invariants: a buffer is in the pool or with exactly one borrower; idle buffers together stay below idleBytesMax. What is
+ * others' memory goes through it to whom it came from.
  */
 import { assert } from '../../base/assert.ts'
 
@@ -14,6 +15,7 @@ export const bufferSizes = { small: CLASSES[0], read: CLASSES[1], largest: CLASS
 export class BufferPool {
   readonly #idle: Buffer[][] = CLASSES.map(() => [])
   readonly #idleBytesMax: number
+  readonly #lent = new Map<Buffer, () => void>()
   #idleBytes = 0
 
   /** @param idleBytesMax what the pool keeps for the next borrower; the rest is given up. */
@@ -34,8 +36,20 @@ export class BufferPool {
     return buffer
   }
 
-  /** Takes back what `take` gave. The caller, and every socket it was handed to, is done with it. */
+  /** Has a buffer of others come back to them by `give`, as if it was the pool's own. */
+  lend(buffer: Buffer, giveBack: () => void): void {
+    assert(!this.#lent.has(buffer), 'memory is lent to one borrower at a time')
+    this.#lent.set(buffer, giveBack)
+  }
+
+  /** Takes back what `take` gave, or was lent. The caller, and every socket it was handed to, is done with it. */
   give(buffer: Buffer): void {
+    const giveBack = this.#lent.get(buffer)
+    if (giveBack !== undefined) {
+      this.#lent.delete(buffer)
+      return giveBack()
+    }
+    assert(buffer.buffer instanceof ArrayBuffer, 'shared memory is never the pool’s own')
     const idle = this.#idle[CLASSES.findIndex(known => known === buffer.length)]
     if (idle === undefined || this.#idleBytes + buffer.length > this.#idleBytesMax) return
     assert(idle[idle.length - 1] !== buffer, 'a buffer came back to its pool twice')

@@ -13,6 +13,7 @@
  */
 import { assert } from '../../base/assert.ts'
 import { copyBytes } from '../../base/copy.ts'
+import type { LentPart } from '../../model/requests.ts'
 import type { BufferPool } from './buffer-pool.ts'
 import { bufferSizes } from './buffer-pool.ts'
 import type { ReplyShare } from './reply-share.ts'
@@ -53,6 +54,14 @@ export class Pieces {
       at += part
     }
     this.bytes += end - start
+  }
+
+  /** Adds memory that is lent, as it is. Nothing is appended behind it. */
+  adoptLent({ bytes, length, giveBack }: LentPart): void {
+    this.#pool.lend(bytes, giveBack)
+    this.chunks.push(bytes)
+    this.lengths.push(length)
+    this.bytes += length
   }
 
   /** Gives all chunks back. */

@@ -75,6 +75,8 @@ export const ALL_PARTITIONS = 0xffff_ffff
  *              16 u32 count · 20 results, RESULT_BYTES each (the payload of an ES01 0x81 frame starts at 16)
  *   FAILED     8 u16 error number · 10 u8 written (0 no, 1 yes, 2 unknown) · 11 u8 0 · 12 details, msgpack
  *   READ_CHUNK 8 u32 bytes of the whole answer · 12 u32 its records · 16 u32 their key and value bytes · 20 bytes
+ *   READ_LENT  8, 12, 16 as in a READ_CHUNK · 20 the head of stored batches, 24 bytes · 44 entries: number of a shared chunk that
+ *              is main's from here on u32 · bytes in it u32                                             (8 bytes each)
  *   DESCRIBED  8 entries: partition u32 · segment count u32 · start u64 · end u64 · size u64          (32 bytes each)
  *   ACK        8 payload, msgpack (answers a control message by its id)
  *   EVENT      8 a ShardEvent, msgpack; request id 0
@@ -101,7 +103,8 @@ export const replyTypes = {
   offsets: 9,
   partitions: 10,
   available: 11,
-  batched: 12
+  batched: 12,
+  readLent: 13
 } as const
 export const REPLY_LAST = 1
 export const REPLY_HEADER_BYTES = 8
@@ -114,6 +117,8 @@ export const PRODUCER_ENTRY_BYTES = 32
 export const OFFSETS_ENTRY_BYTES = 40
 export const PARTITIONS_ENTRY_BYTES = 48
 export const BATCHED_BYTES = 33
+/** Of a READ_LENT. */
+export const LENT_ENTRY_BYTES = 8
 /** Above any handle. */
 export const NO_HANDLE = 0xffff_ffff
 

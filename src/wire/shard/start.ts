@@ -58,6 +58,8 @@ export interface ShardRings {
   readonly reads: SharedArrayBuffer
   readonly control: SharedArrayBuffer
   readonly replies: SharedArrayBuffer
+  /** Chunks in which large answers lie until they are sent (ring/lent-chunks). */
+  readonly lent: SharedArrayBuffer
   readonly bell: SharedArrayBuffer
   /** Jobs for the writer thread, once there is one. */
   readonly cell: SharedArrayBuffer

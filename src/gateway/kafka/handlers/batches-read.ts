@@ -3,7 +3,7 @@
  * Main thread; used once, and owned by its taker.
  */
 import type { BrokerError } from '../../../model/errors.ts'
-import type { ReadCaller, ReadCost } from '../../../model/requests.ts'
+import type { LentAnswer, ReadCaller, ReadCost } from '../../../model/requests.ts'
 import { STORED_BATCHES_AT, storedBatchesHead } from '../../../wire/batch/stored-batches.ts'
 import { ZstdFence } from '../../../wire/batch/zstd-fence.ts'
 import { kafkaErrors } from '../../../wire/kafka/errors.ts'
@@ -77,7 +77,21 @@ export class BatchesRead implements ReadCaller {
     }
     this.#fence?.take(bytes, at, end)
     this.#pieces?.append(bytes, at, end, true)
-    if (!isLast) return
+    if (isLast) this.#end()
+  }
+
+  onReadLent({ bytes, headAt, totalBytes, parts }: LentAnswer): void {
+    this.#hasHead = true
+    this.#takeHead(bytes, headAt, totalBytes)
+    for (const part of parts) {
+      this.#fence?.take(part.bytes, 0, part.length)
+      if (this.#pieces === null) part.giveBack()
+      else this.#pieces.adoptLent(part)
+    }
+    this.#end()
+  }
+
+  #end(): void {
     this.#hideZstd()
     this.#taker.settled(this, null)
   }

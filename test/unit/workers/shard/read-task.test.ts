@@ -3,6 +3,8 @@
  * is damaged, and the end of the log.
  */
 import assert from 'node:assert/strict'
+import { ChunkTaker, createLentChunks } from '../../../../src/ring/lent-chunks.ts'
+import { BatchAnswer } from '../../../../workers/shard/batch-answer.ts'
 import { describe, it } from 'node:test'
 import { SimulatedDisk } from '../../../../src/disk/simulated-disk.ts'
 import type { ShardLog } from '../../../../src/log/shard-log.ts'
@@ -36,7 +38,8 @@ function taskOf(log: ShardLog, writer: AnswerWriter, wanted: Wanted): ReadTask {
   const partition = partitionOf(log, 1, 0)
   const format = wanted.format ?? readFormats.jsonBase64
   const read = { requestId: 1, format, partition: 0, offset: BigInt(offset), isFromStart, maxRecords, maxBytes }
-  return new ReadTask(read, partition, log.read(partition, offset), writer, 1024 * 1024)
+  const answers = { records: writer, batches: new BatchAnswer(new ChunkTaker(createLentChunks(0))) }
+  return new ReadTask(read, partition, log.read(partition, offset), answers, 1024 * 1024)
 }
 
 function consume(log: ShardLog, wanted: Wanted = {}, betweenTurns: () => void = () => {}): Answer {
