@@ -21,6 +21,7 @@ import type {
   SettlerJob,
   SettlerReply,
   SettlerStart,
+  FillPlace,
   ShardPlace,
   TopicPlace
 } from '../wire/shard/settle.ts'
@@ -94,8 +95,8 @@ export class SettlerThread {
     this.#options = options
   }
 
-  fill(shard: number, directory: string, files: readonly { name: string; bytes: number }[]): void {
-    for (const { name, bytes } of files) this.#send({ kind: 'fill', shard, directory, name, bytes })
+  fill(place: FillPlace, files: readonly { name: string; bytes: number }[]): void {
+    for (const { name, bytes } of files) this.#send({ kind: 'fill', ...place, name, bytes })
   }
 
   settle(shard: number, wish: SettleWish): void {
@@ -361,8 +362,7 @@ export class SettlerThread {
     const { listener, logger } = this.#options
     if (problem !== null) {
       logger.warn({ shard, cause: problem }, 'a journal slot could not be filled ahead')
-      listener.onFillFailed(shard, bytes)
-      return
+      return listener.onFillFailed(shard, bytes)
     }
     const total = (this.#filledBytes.get(shard) ?? 0) + bytes
     this.#filledBytes.set(shard, total)

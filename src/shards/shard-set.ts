@@ -277,7 +277,7 @@ export class ShardSet {
         encodeBufferBytes: settings.encodeBufferBytes,
         onDoorbell: () => this.#delivery.deliver(),
         onEvent: event => {
-          if (event.kind !== 'recovered') return this.#handleEvent(shard, event)
+          if (event.kind !== 'recovered') return this.#handleEvent(link, event)
           logger.info({ shard, ...event.report }, 'shard recovered its log')
           if (event.report.cutGroups + event.report.quarantinedRuns > 0) this.#options.onCut(shard)
           this.settler.admit(shard)
@@ -304,7 +304,10 @@ export class ShardSet {
     state.red = null
   }
 
-  #handleEvent(shard: number, event: Exclude<ShardEvent, { kind: 'recovered' }>): void {
+  #handleEvent(
+    { shard, sharedCounters: counters }: ShardLink,
+    event: Exclude<ShardEvent, { kind: 'recovered' }>
+  ): void {
     const { logger } = this.#options
     switch (event.kind) {
       case 'log':
@@ -330,7 +333,7 @@ export class ShardSet {
         this.#state(shard).link?.startWriter()
         break
       case 'slots-wanted':
-        this.settler.fill(shard, this.#options.directoryOf(shard), event.files)
+        this.settler.fill({ shard, directory: this.#options.directoryOf(shard), counters }, event.files)
         break
       case 'fetch-wanted':
       case 'copies-used':

@@ -12,10 +12,8 @@ import { parseFaultPlan } from '../../src/disk/fault-plan.ts'
 import { createRealDisk } from '../../src/disk/real-disk.ts'
 import { beginFill } from '../../src/log/slot-files.ts'
 import type { SettlerJob, SettlerReply, SettlerStart } from '../../src/wire/shard/settle.ts'
+import { FillPace } from './fill-pace.ts'
 import { ManifestDesk, type ManifestJob } from './manifest-desk.ts'
-
-/** Between two pieces of a fill: measured to keep a writer's p99 under 2 ms. */
-const PAUSE_MS = 5
 
 const { faults } = workerData as SettlerStart
 const disk = createRealDisk(faults === null ? undefined : parseFaultPlan(faults))
@@ -26,7 +24,8 @@ function reply(message: SettlerReply): void {
   port?.postMessage(message)
 }
 
-const fills: Extract<SettlerJob, { kind: 'fill' }>[] = []
+type FillJob = Extract<SettlerJob, { kind: 'fill' }>
+const fills: FillJob[] = []
 const manifestJobs: ManifestJob[] = []
 const cancelled = new Set<number>()
 const desk = new ManifestDesk(disk, reply, shard => cancelled.has(shard))
@@ -39,9 +38,9 @@ async function fillAll(): Promise<void> {
   if (isFilling) return
   isFilling = true
   for (let job = fills.shift(); job !== undefined; job = fills.shift()) {
-    const { shard, name, bytes, directory } = job
+    const { shard, name, bytes } = job
     filling = shard
-    const problem = await fill(shard, directory, name, bytes)
+    const problem = await fill(job)
     if (!cancelled.has(shard)) reply({ kind: 'filled', shard, name, bytes, problem })
   }
   filling = -1
@@ -49,11 +48,12 @@ async function fillAll(): Promise<void> {
 }
 
 /** @returns what the disk said against it: the shard goes on without filled slots. */
-async function fill(shard: number, directory: string, name: string, bytes: number): Promise<string | null> {
+async function fill({ shard, directory, name, bytes, counters }: FillJob): Promise<string | null> {
+  const pace = new FillPace(counters)
   try {
     const slot = beginFill(disk, directory, name, bytes)
-    while (!slot.step()) {
-      await pause(PAUSE_MS)
+    for (let startMs = performance.now(); !slot.step(); startMs = performance.now()) {
+      await pause(pace.pauseMs(performance.now() - startMs))
       if (cancelled.has(shard)) {
         slot.abandon()
         return null

@@ -60,15 +60,18 @@ export interface ShardPlace {
   readonly dataDirectory: string
 }
 
+/** Whose slot is filled. */
+export interface FillPlace {
+  readonly shard: number
+  /** Of its journal. */
+  readonly directory: string
+  /** Of the shard: they tell whether it is at work. */
+  readonly counters: SharedArrayBuffer
+}
+
 export type SettlerJob =
   /** Fills a file with zeros (W9). */
-  | {
-      readonly kind: 'fill'
-      readonly shard: number
-      readonly directory: string
-      readonly name: string
-      readonly bytes: number
-    }
+  | (FillPlace & { readonly kind: 'fill'; readonly name: string; readonly bytes: number })
   | {
       readonly kind: 'settle'
       readonly place: ShardPlace

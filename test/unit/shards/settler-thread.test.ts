@@ -4,6 +4,7 @@ import { mkdirSync } from 'node:fs'
 import { describe, it, type TestContext } from 'node:test'
 import { silentLogger } from '../../../src/base/logger.ts'
 import { SettlerThread } from '../../../src/shards/settler-thread.ts'
+import { createCounters } from '../../../src/wire/shard/counters.ts'
 import { atEnd } from '../../support/clean-up.ts'
 import { temporaryDirectory } from '../../support/temporary-directory.ts'
 
@@ -44,7 +45,7 @@ function stage(t: TestContext): Stage {
 describe('the settler thread, when a shard starts again', () => {
   it('does not keep it waiting for slots that are filled for other shards', async t => {
     const { settler, journal, filled } = stage(t)
-    settler.fill(1, journal, [{ name: '0001.slot', bytes: GIB }])
+    settler.fill({ shard: 1, directory: journal, counters: createCounters() }, [{ name: '0001.slot', bytes: GIB }])
     await settler.cancel(0)
     assert.deepEqual(filled, [])
   })
