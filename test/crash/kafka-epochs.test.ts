@@ -121,6 +121,10 @@ test('a shard that starts anew tells of the epoch that it began: sessions end, a
   await broker.kill('SIGKILL')
   const restarted = await spawnBroker(t, { dataDir, flags })
   assert.deepEqual(await told(await connectKafka(t, restarted.kafka)), afterCut)
+  await restarted.kill('SIGKILL')
+  // Settled, and on another shard.
+  const moved = await spawnBroker(t, { dataDir, flags: { ...flags, '--shards': '3' } })
+  assert.deepEqual(await told(await connectKafka(t, moved.kafka)), afterCut)
 })
 
 test('a topic of the same name that is made anew has no epoch but the first', async t => {
