@@ -10,10 +10,11 @@ import { apis } from '../../src/wire/kafka/apis/index.ts'
 import { requestFrame } from '../../src/wire/kafka/headers.ts'
 import { startBroker, waitFor } from '../support/broker.ts'
 import { atEnd } from '../support/clean-up.ts'
-import { clientBatch } from '../support/client-batches.ts'
+import { clientBatch, splitBatches } from '../support/client-batches.ts'
 import { HttpApi } from '../support/http-api.ts'
 import { fetchBody, produceBatch, produceBody } from '../support/kafka-calls.ts'
-import { connectKafka, type KafkaClient } from '../support/kafka-client.ts'
+import { connectKafka, decodeResponse, type KafkaClient } from '../support/kafka-client.ts'
+import { ClientSession } from '../support/kafka-session.ts'
 import { usedBytes } from '../support/used-bytes.ts'
 
 const MIB = 1024 * 1024
@@ -143,6 +144,31 @@ test('a client that asks for much and reads nothing is dropped, and others are s
   await waitFor('it to be dropped', () => s.gateway.probe.refused.slowReader === 1)
   assert.ok(s.replyBudget.usedBytes <= 2 * 9 * MIB, `${s.replyBudget.usedBytes} bytes are held`)
   writer.socket.destroy()
+  await untilNothingIsHeld(s)
+})
+
+test('a partition that gets records while a fetch waits for memory is read once', async t => {
+  const s = await stage(t)
+  await s.api.createTopic('u', 2)
+  const session = new ClientSession(await connectKafka(t, s.address), 'u')
+  const watching = async (count: number): Promise<boolean> =>
+    (await s.api.get('/metrics')).text.includes(`\nmillrace_watches ${count}\n`)
+  await session.fetch({ offsets: { 0: 0, 1: 0 } })
+  await waitFor('both to be watched', () => watching(2))
+  assert.ok(s.replyBudget.tryReserve(s.replyBudget.limitBytes))
+  session.send()
+  await waitFor('the next fetch to be taken', () => s.gateway.probe.apis.get('Fetch')?.requests === 2)
+  const written = await s.api.post('/topics/u/produce', { records: [{ partition: 0, value: 'v' }] })
+  assert.equal(written.status, 200)
+  await waitFor('the fetch to hear of it', () => watching(1))
+  s.replyBudget.release(s.replyBudget.limitBytes)
+  const answer = decodeResponse(apis.fetch, 12, (await session.client.next()) ?? assert.fail('an answer'))
+  const told = answer.responses.flatMap(({ partitions }) => partitions)
+  assert.deepEqual(
+    told.map(({ partitionIndex, records }) => [partitionIndex, splitBatches(records ?? Buffer.alloc(0)).length]),
+    [[0, 1]]
+  )
+  session.client.socket.destroy()
   await untilNothingIsHeld(s)
 })
 

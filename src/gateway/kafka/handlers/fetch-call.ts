@@ -195,7 +195,8 @@ export class FetchCall implements PartitionReader, SessionCall {
     this.#reservedBytes = reserved
     const ready = [...this.#session.ready]
     this.#first = ready[0]
-    this.#queue = others.length === 0 ? ready : [...others, ...ready]
+    // One of the others may have become ready while this waited for its turn or for memory.
+    this.#queue = [...new Set([...others, ...ready])]
     this.#nextIndex = 0
     this.#keptBytes = 0
     this.#isCrowded = false
@@ -296,8 +297,7 @@ export class FetchCall implements PartitionReader, SessionCall {
   }
 
   #hasDropped(): boolean {
-    for (const { isDropped } of this.#session.seen) if (isDropped) return true
-    return false
+    return [...this.#session.seen].some(({ isDropped }) => isDropped)
   }
 
   #readAll(): void {
