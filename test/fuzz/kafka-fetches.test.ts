@@ -9,13 +9,15 @@ import { test, type TestContext } from 'node:test'
 import { batchStatus, checkBatch } from '../../src/wire/batch/view.ts'
 import { apis } from '../../src/wire/kafka/apis/index.ts'
 import { kafkaErrors } from '../../src/wire/kafka/errors.ts'
+import { startGuarded, type KeyAnswer, type TestKey } from '../support/access.ts'
 import { startBroker, waitFor, type TestBroker } from '../support/broker.ts'
 import { clientBatch, codecs, splitBatches, zstd } from '../support/client-batches.ts'
 import { isLong, seed } from '../support/crash-run.ts'
-import { HttpApi } from '../support/http-api.ts'
+import { HttpApi, parse } from '../support/http-api.ts'
 import { fetchBody, produceBatch } from '../support/kafka-calls.ts'
 import { openKafka, type KafkaClient } from '../support/kafka-client.ts'
 import { nextOffsetOf } from '../support/kafka-contents.ts'
+import { loginPlain } from '../support/kafka-login.ts'
 import { diceOf, replayLine, type Dice } from '../support/log-random.ts'
 import { heldBytes, untilWatching } from '../support/metrics-held.ts'
 
@@ -23,6 +25,8 @@ const FILE = 'test/fuzz/kafka-fetches.test.ts'
 const wanted = Number(process.env['FUZZ_FETCHES'] ?? (isLong ? 30_000 : 300))
 const READERS = 10
 const PARTITIONS = 5
+/** Enough for most fetches, not for all. */
+const QUOTA = 50_000_000
 const KIB = 1024
 const MIB = 1024 * KIB
 const { NONE, OFFSET_OUT_OF_RANGE, UNSUPPORTED_COMPRESSION_TYPE } = kafkaErrors
@@ -32,6 +36,9 @@ const PASSING: readonly number[] = [
   kafkaErrors.LEADER_NOT_AVAILABLE.code,
   kafkaErrors.NOT_LEADER_OR_FOLLOWER.code
 ]
+
+/** Of a key. */
+type Login = Pick<TestKey, 'id' | 'secret'>
 
 /** What all clients of a run share. */
 class Run {
@@ -43,21 +50,30 @@ class Run {
   readBytes = 0
   cutOff = 0
 
-  constructor(broker: TestBroker) {
+  readonly #writer: Login | null
+  readonly #reader: Login | null
+
+  /** @param writer a key that may do anything. @param reader one with a quota; null: nobody logs in. */
+  constructor(broker: TestBroker, writer: TestKey | null, reader: Login | null) {
     this.broker = broker
-    this.api = new HttpApi(broker.url)
+    this.api = writer?.api ?? new HttpApi(broker.url)
+    this.#writer = writer
+    this.#reader = reader
   }
 
   get isOver(): boolean {
     return this.fetches >= wanted
   }
 
-  connect(): Promise<KafkaClient> {
-    return openKafka(this.broker.kafka)
+  connect(login = this.#reader): Promise<KafkaClient> {
+    return openKafka(this.broker.kafka).then(async client => {
+      if (login !== null) assert.equal(await loginPlain(client, login.id, login.secret), NONE.code)
+      return client
+    })
   }
 
   async write(dice: Dice): Promise<void> {
-    const client = await this.connect()
+    const client = await this.connect(this.#writer)
     while (!this.isOver) {
       const partition = dice.below(PARTITIONS)
       const serial = this.written[partition]?.length ?? 0
@@ -223,10 +239,10 @@ class Reader {
   }
 }
 
-async function play(t: TestContext, shards: number): Promise<void> {
+const flagsOf = (shards: number) => ({ '--shards': String(shards), '--reply-memory-bytes': '20MiB' })
+
+async function play(t: TestContext, run: Run): Promise<void> {
   t.diagnostic(replayLine(seed, FILE))
-  const flags = { '--shards': String(shards), '--reply-memory-bytes': '20MiB' }
-  const run = new Run(await startBroker(t, { flags }))
   for (const topic of ['kept', 'passing']) await run.api.createTopic(topic, PARTITIONS)
   const readers = Array.from({ length: READERS }, (_, i) => new Reader(run, diceOf(seed + i), i % 3 > 0))
   await Promise.all([run.write(diceOf(seed - 1)), ...readers.map(reader => reader.run())])
@@ -240,4 +256,16 @@ async function play(t: TestContext, shards: number): Promise<void> {
     assert.equal(value, '0', name)
 }
 
-for (const shards of [1, 3]) test(`random fetches, with ${shards} shard(s)`, t => play(t, shards))
+for (const shards of [1, 3]) {
+  test(`random fetches, with ${shards} shard(s)`, async t => {
+    await play(t, new Run(await startBroker(t, { flags: flagsOf(shards) }), null, null))
+  })
+}
+
+test('random fetches of a key with a quota, which read in turn', async t => {
+  const { broker, admin } = await startGuarded(t, { flags: flagsOf(1) })
+  const acls = [{ action: 'read', topic_prefix: '*' }]
+  const made = await admin.api.post('/admin/keys', { name: 'reader', acls, consume_bytes_per_sec: QUOTA })
+  const { key, secret } = parse<{ key: KeyAnswer; secret: string }>(made)
+  await play(t, new Run(broker, admin, { id: key.key_id, secret }))
+})
