@@ -117,7 +117,7 @@ export interface Engine {
   replication(): Replication
   /** Leader epochs of a topic's partitions, as their owners said them last. */
   leaderEpochs(topic: Topic): EpochsOf
-  /** How many have begun, of all topics, since the start. */
+  /** Another number whenever more is known of the epochs of any topic; 0: none is above 0. */
   readonly leaderEpochChanges: number
   read(read: EngineRead, caller: EngineReadCaller): SubmitOutcome
   /**

@@ -26,6 +26,7 @@ export class EngineReadRequest implements PendingRequest {
     if (isLast) this.#caller.onReadCounted(bytes.readUInt32BE(start + 12), bytes.readUInt32BE(start + 16))
     const at = start + ANSWER_BODY_AT
     if (type === replyTypes.readLent) {
+      assert(isLast, 'what is lent is a whole answer')
       passOnLent(this.#caller, {
         bytes,
         headAt: at,

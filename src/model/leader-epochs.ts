@@ -10,7 +10,7 @@ export interface LeaderEpoch {
   readonly startOffset: number
 }
 
-/** By partition of one topic: its epochs above 0, ascending in both. */
+/** By partition of one topic: its epochs above 0, ascending in both. None of a partition that there is not. */
 export type EpochsOf = (partition: number) => readonly LeaderEpoch[]
 
 const none: readonly LeaderEpoch[] = []

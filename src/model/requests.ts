@@ -261,7 +261,7 @@ export interface Broker extends WatchUseCases, StreamUseCases {
   ): Promise<PartitionOffsets[]>
   /** Leader epochs of a topic's partitions. @throws BrokerError KEY_REVOKED, FORBIDDEN, TOPIC_NOT_FOUND */
   leaderEpochs(who: Principal, topic: string): EpochsOf
-  /** How many have begun, of all topics, since the start. */
+  /** Another number whenever more is known of the epochs of any topic; 0: none is above 0. */
   readonly leaderEpochChanges: number
   /** @throws BrokerError TOPIC_NOT_FOUND */
   topicConfig(who: Principal, name: string): TopicConfig

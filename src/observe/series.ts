@@ -176,7 +176,7 @@ export const processSeries = {
   millrace_read_lent_bytes: spec(
     'gauge',
     ofShard,
-    'Shared memory of large answers to Kafka clients that are not sent yet, or are read ahead.'
+    'Shared memory of large answers to Kafka clients that are gathered, read ahead or not sent yet, in whole chunks.'
   ),
   millrace_read_bytes_total: spec('counter', ['shard', 'source'], 'Bytes looked at for reads: memory or disk.'),
   millrace_settle_jobs_total: spec('counter', ['shard', 'result'], 'Settle jobs: done or failed.'),

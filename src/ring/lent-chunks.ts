@@ -11,7 +11,7 @@ import { assert } from '../base/assert.ts'
 import { limits } from '../model/limits.ts'
 
 const { lentChunkBytes: CHUNK_BYTES } = limits
-/** Chunks begin on a page: a word of state for each stands before the first. */
+/** Chunks begin on a page, as copies of whole pages are cheapest: a word of state for each stands before the first. */
 const PAGE_BYTES = 4096
 const FREE = 0
 const TAKEN = 1
@@ -57,6 +57,7 @@ class Chunks {
 
   /** @param chunk the caller's, and no longer. */
   giveBack(chunk: number): void {
+    // Partner: the load in take(). What its owner did with the bytes comes before: the taker's next fill is seen by nobody but the next owner.
     const before = Atomics.compareExchange(this.states, chunk, TAKEN, FREE)
     assert(before === TAKEN, 'a chunk was given back twice')
   }
@@ -67,7 +68,9 @@ export class ChunkTaker extends Chunks {
   /** @returns the first free chunk, the caller's from here on; −1: none is. */
   take(): number {
     for (let chunk = 0; chunk < this.count; chunk++) {
+      // Partner: the exchange in giveBack(), of either end.
       if (Atomics.load(this.states, chunk) !== FREE) continue
+      // Nobody else makes a chunk taken; its owner-to-be learns of it by the ring, whose publish comes after.
       Atomics.store(this.states, chunk, TAKEN)
       return chunk
     }

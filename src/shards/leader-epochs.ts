@@ -1,6 +1,6 @@
 /**
  * Leader epochs of all partitions that have one above 0, by handle: each shard tells them when it has recovered. Main
- * thread; filled by the shard set, read by the engine.
+ * thread. The shard set notes them, the engine reads them and forgets those of topics that go.
  */
 import { handleOf, rangesOf, type PartitionHandles } from '../model/handles.ts'
 import { noEpochs, type EpochsOf, type LeaderEpoch } from '../model/leader-epochs.ts'
@@ -10,7 +10,7 @@ export class LeaderEpochs {
   readonly #byHandle = new Map<number, readonly LeaderEpoch[]>()
   #changes = 0
 
-  /** Grows with each that begins. */
+  /** Another number whenever more is known of any partition; what it counts means nothing. */
   get changes(): number {
     return this.#changes
   }
@@ -26,7 +26,10 @@ export class LeaderEpochs {
   of(topic: PartitionHandles): EpochsOf {
     const byHandle = this.#byHandle
     if (byHandle.size === 0) return noEpochs
-    return partition => byHandle.get(handleOf(topic, partition)) ?? noEpochs(partition)
+    return partition => {
+      const isThere = partition >= 0 && partition < topic.partitionCount
+      return (isThere ? byHandle.get(handleOf(topic, partition)) : undefined) ?? noEpochs(partition)
+    }
   }
 
   /** The topic is gone. */

@@ -1,4 +1,5 @@
-/** What stands in replies of a shard that answer control messages or refuse requests. Layouts: wire/shard/messages. Main thread. */
+/** What stands in replies of a shard: what acknowledgements carry, refusals, which chunks are lent. Layouts: wire/shard/messages. Main thread. */
+import { assert } from '../base/assert.ts'
 import { BrokerError, errorCodeOf, type ErrorDetails } from '../model/errors.ts'
 import type { LentPart } from '../model/requests.ts'
 import type { ChunkKeeper } from '../ring/lent-chunks.ts'
@@ -25,6 +26,7 @@ export function lentPartsIn(chunks: ChunkKeeper, bytes: Buffer, start: number, e
   for (let at = start; at < end; at += LENT_ENTRY_BYTES) {
     const chunk = bytes.readUInt32BE(at)
     const length = bytes.readUInt32BE(at + 4)
+    assert(at + LENT_ENTRY_BYTES <= end && length <= chunks.view(chunk).length, 'a part of an answer lies in its chunk')
     parts.push({ bytes: chunks.view(chunk), length, giveBack: () => chunks.giveBack(chunk) })
   }
   return parts

@@ -137,7 +137,7 @@ export class ShardLink {
   /** What V8 says of the thread's heap, as soon as that thread runs a line of code. */
   readonly heap = () => this.#worker.getHeapStatistics()
 
-  /** The memory of its counters, which it alone writes. */
+  /** The memory of the shard's counters, which that thread alone writes. */
   get sharedCounters(): SharedArrayBuffer {
     return this.#rings.counters
   }

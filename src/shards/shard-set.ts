@@ -327,7 +327,7 @@ export class ShardSet {
         this.#options.onSlotOpened(shard, event.sequence)
         break
       case 'leader-epochs':
-        this.#options.epochs.note(event.found)
+        this.#options.epochs.note(event.found.filter(({ handle }) => this.#options.placeInTopic(handle) !== null))
         break
       case 'writer-wanted':
         this.#state(shard).link?.startWriter()

@@ -41,6 +41,12 @@ async function told(client: KafkaClient) {
   const codes = await Promise.all(
     [-1, 0, 1, 2].map(async currentLeaderEpoch => {
       const [partition] = await fetchPartitions(client, 't', { 0: 0 }, { currentLeaderEpoch })
+      const listed = [{ name: 't', partitions: [{ partitionIndex: 0, currentLeaderEpoch, timestamp: LATEST }] }]
+      const list = await client.call(apis.listOffsets, 5, { replicaId: -1, isolationLevel: 0, topics: listed })
+      const ended = [{ topic: 't', partitions: [{ partition: 0, currentLeaderEpoch, leaderEpoch: 0 }] }]
+      const end = await client.call(apis.offsetForLeaderEpoch, 3, { topics: ended })
+      const others = [list.topics[0]?.partitions[0]?.errorCode, end.topics[0]?.partitions[0]?.errorCode]
+      assert.deepEqual(others, [partition?.errorCode, partition?.errorCode], 'all look at it alike')
       return partition?.errorCode
     })
   )
@@ -84,7 +90,7 @@ const afterCut = {
   codes: [NONE.code, FENCED_LEADER_EPOCH.code, NONE.code, UNKNOWN_LEADER_EPOCH.code]
 }
 
-/** A broker that tears the third group: of the first record of the third produce. */
+/** A broker that tears the third group, which is the third produce. */
 async function tearing(t: TestContext, dataDir: string, how: string): Promise<SpawnedBroker> {
   const env = { MILLRACE_FAULTS: `0/group.write:3=${how}` }
   const broker = await spawnBroker(t, { dataDir, flags, env })

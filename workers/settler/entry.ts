@@ -26,6 +26,8 @@ function reply(message: SettlerReply): void {
 
 type FillJob = Extract<SettlerJob, { kind: 'fill' }>
 const fills: FillJob[] = []
+/** Of each shard that had a slot filled, which all have at their start: they tell whether it is at work. */
+const countersOf = new Map<number, SharedArrayBuffer>()
 const manifestJobs: ManifestJob[] = []
 const cancelled = new Set<number>()
 const desk = new ManifestDesk(disk, reply, shard => cancelled.has(shard))
@@ -48,18 +50,19 @@ async function fillAll(): Promise<void> {
 }
 
 /** @returns what the disk said against it: the shard goes on without filled slots. */
-async function fill({ shard, directory, name, bytes, counters }: FillJob): Promise<string | null> {
-  const pace = new FillPace(counters)
+async function fill({ shard, directory, name, bytes }: FillJob): Promise<string | null> {
+  const pace = new FillPace(() => countersOf.values())
   try {
     const slot = beginFill(disk, directory, name, bytes)
-    for (let startMs = performance.now(); !slot.step(); startMs = performance.now()) {
-      await pause(pace.pauseMs(performance.now() - startMs))
+    for (;;) {
+      const startMs = performance.now()
+      if (slot.step()) return null
+      await pause(pace.nextPauseMs(performance.now() - startMs))
       if (cancelled.has(shard)) {
         slot.abandon()
         return null
       }
     }
-    return null
   } catch (error) {
     if (error instanceof DiskError) return error.message
     throw error
@@ -94,6 +97,7 @@ port.on('message', (job: SettlerJob) => {
   else if (job.kind === 'doubt') desk.doubt(job.shard)
   else if (job.kind === 'fill') {
     fills.push(job)
+    countersOf.set(job.shard, job.counters)
     void fillAll()
   } else {
     manifestJobs.push(job)

@@ -1,5 +1,5 @@
 /**
- * The buffer in which the answer of a read grows. Shard thread only, one owner: its AnswerWriter. Used again for the next
+ * The buffer in which the answer of a read grows. Shard thread only, one owner: its AnswerWriter or BatchAnswer. Used again for the next
  * read, unless it grew large.
  */
 import { copyBytes } from '../../src/base/copy.ts'

@@ -11,18 +11,18 @@ import { write64, writeU32 } from '../../src/wire/primitives/u64.ts'
 import { LENT_ENTRY_BYTES } from '../../src/wire/shard/messages.ts'
 import { AnswerBuffer } from './answer-buffer.ts'
 
-const { lentChunkBytes: CHUNK_BYTES } = limits
-/** Below this a copy costs less than a chunk that is away until a client has read it. */
-const LENT_BYTES_MIN = 64 * 1024
+const { lentChunkBytes: CHUNK_BYTES, lentAnswerBytesMin: LENT_BYTES_MIN } = limits
 
 export class BatchAnswer {
   readonly #chunks: ChunkTaker
-  /** Whole: the head and the batches of an answer that goes through the ring. */
+  /** Room for the head, then the batches: while they are few, and of an answer that goes through the ring. */
   readonly #out = new AnswerBuffer()
   readonly #head = Buffer.alloc(STORED_BATCHES_AT)
   readonly #taken: number[] = []
   /** Bytes of batches. */
   #bytes = 0
+  /** It found no chunks when it became large. */
+  #isForRing = false
 
   constructor(chunks: ChunkTaker) {
     this.#chunks = chunks
@@ -33,6 +33,7 @@ export class BatchAnswer {
     for (const chunk of this.#taken) this.#chunks.giveBack(chunk)
     this.#taken.length = 0
     this.#bytes = 0
+    this.#isForRing = false
     this.#out.clear()
     this.#out.length = STORED_BATCHES_AT
   }
@@ -40,13 +41,32 @@ export class BatchAnswer {
   /** Adds a batch: bytes[start, end), as it is. @returns false, and nothing is added: there is no chunk for it now. */
   add(bytes: Buffer, start: number, end: number): boolean {
     const length = end - start
-    if (this.#bytes === 0 ? !this.#isRoomFor(length) : this.#taken.length === 0) {
+    if (this.#taken.length === 0 && !this.#isMoved(length)) {
       this.#out.reserve(length)
       this.#out.copy(bytes, start, end)
       this.#bytes += length
       return true
     }
     if (!this.#takeFor(length)) return false
+    this.#append(bytes, start, end)
+    return true
+  }
+
+  /** With so many more bytes it is large: what there is goes to chunks if they have room for all of it. */
+  #isMoved(moreBytes: number): boolean {
+    const gathered = this.#bytes
+    const isLarge = gathered + moreBytes >= LENT_BYTES_MIN
+    if (!isLarge || this.#isForRing) return false
+    if (gathered + moreBytes > this.#chunks.count * CHUNK_BYTES || !this.#takeFor(moreBytes)) {
+      this.#isForRing = true
+      return false
+    }
+    this.#bytes = 0
+    this.#append(this.#out.bytes, STORED_BATCHES_AT, STORED_BATCHES_AT + gathered)
+    return true
+  }
+
+  #append(bytes: Buffer, start: number, end: number): void {
     for (let at = start; at < end;) {
       const chunk = this.#taken[Math.floor(this.#bytes / CHUNK_BYTES)] as number
       const used = this.#bytes % CHUNK_BYTES
@@ -55,12 +75,6 @@ export class BatchAnswer {
       this.#bytes += part
       at += part
     }
-    return true
-  }
-
-  /** Of a first batch: an answer that has begun in chunks goes on in them. */
-  #isRoomFor(bytes: number): boolean {
-    return bytes <= this.#chunks.count * CHUNK_BYTES && this.#takeFor(bytes)
   }
 
   /** Takes as many chunks as so many more bytes need; all or none. */
@@ -89,25 +103,16 @@ export class BatchAnswer {
     return STORED_BATCHES_AT + this.#bytes
   }
 
-  /** Is it to be lent? Else it stands in `whole`. */
+  /** Does it lie in chunks? */
   get isLent(): boolean {
-    return this.#taken.length > 0 && this.#bytes >= LENT_BYTES_MIN
+    return this.#taken.length > 0
   }
 
-  /** Head and batches, in memory of this thread. Only where isLent is false. */
-  get whole(): Buffer {
+  /** @returns head and batches, in memory of this thread. Only where isLent is false. */
+  whole(): Buffer {
     assert(!this.isLent, 'what is lent stays where it is')
-    const out = this.#out
-    let left = this.#taken.length > 0 ? this.#bytes : 0
-    for (const chunk of this.#taken.splice(0)) {
-      const part = Math.min(left, CHUNK_BYTES)
-      out.reserve(part)
-      out.copy(this.#chunks.view(chunk), 0, part)
-      this.#chunks.giveBack(chunk)
-      left -= part
-    }
-    this.#head.copy(out.bytes)
-    return out.bytes
+    this.#head.copy(this.#out.bytes)
+    return this.#out.bytes
   }
 
   /** Bytes that lend() writes. */

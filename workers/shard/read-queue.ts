@@ -1,6 +1,6 @@
 /**
  * Reads of a shard, questions for offsets, and watches: takes them from their ring, works on the oldest within a budget each turn,
- * sends its answer in chunks. Shard thread only. Reads are bounded, because main reserves room for every answer before it
+ * sends its answer, or lends it. Shard thread only. Reads are bounded, because main reserves room for every answer before it
  * asks; questions are small, and no more than the requests that main has in progress.
  */
 import { assert } from '../../src/base/assert.ts'
@@ -241,7 +241,7 @@ export class ReadQueue {
   #send(task: ReadTask): void {
     if (task.wanted.format !== readFormats.batches) this.#sendChunks(task, this.#answer.buffer, this.#answer.length)
     else if (this.#batches.isLent) this.#lend(task)
-    else this.#sendChunks(task, this.#batches.whole, this.#batches.length)
+    else this.#sendChunks(task, this.#batches.whole(), this.#batches.length)
     this.#counters[counterIndex.reads]! += 1
     this.#counters[counterIndex.readRecords]! += task.recordCount
     if (task.damagedFirst >= 0) this.#logDamage(task)

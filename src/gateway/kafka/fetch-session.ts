@@ -43,6 +43,7 @@ export class FetchSession implements PartitionOwner {
   id = 0
   /** Does it name topics by their ids? */
   readonly isById: boolean
+  /** Of the broker, when what the client believes of leaders was looked at. */
   readonly leaderEpochChanges: number
   /** In the order in which they were first asked for. */
   readonly partitions = new Map<string, FetchedPartition>()
@@ -59,7 +60,6 @@ export class FetchSession implements PartitionOwner {
   /** Ends what is read ahead and not asked for. */
   #aheadTimer: NodeJS.Timeout | null = null
 
-  /** @param leaderEpochChanges of the broker, when what the client believes of leaders was looked at. */
   constructor(isById: boolean, leaderEpochChanges: number) {
     this.isById = isById
     this.leaderEpochChanges = leaderEpochChanges

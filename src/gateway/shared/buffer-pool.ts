@@ -1,8 +1,8 @@
 /**
  * Buffers that connections borrow while they have bytes in transit. Main thread only; one pool per gateway.
  * Re-use matters more than it looks: the first touch of fresh memory costs microseconds per page on virtual machines.
- * Invariants: a buffer is in the pool or with exactly one borrower; idle buffers together stay below idleBytesMax. What is
- * others' memory goes through it to whom it came from.
+ * Invariants: a buffer is in the pool or with exactly one borrower; idle buffers together stay below idleBytesMax. Of memory
+ * that is lent it only knows to whom it goes back.
  */
 import { assert } from '../../base/assert.ts'
 

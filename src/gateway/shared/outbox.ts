@@ -24,7 +24,7 @@ const WRITE_BYTES = 256 * 1024
 /** What an outbox needs of a socket. `written` is called once for the whole of the buffers, also when it failed. */
 export type WriteBuffers = (buffers: readonly Buffer[], written: () => void) => void
 
-/** Pooled chunks filled one after the other. */
+/** Chunks of the pool filled one after the other, or lent ones that were. */
 export class Pieces {
   readonly chunks: Buffer[] = []
   readonly lengths: number[] = []
@@ -56,7 +56,7 @@ export class Pieces {
     this.bytes += end - start
   }
 
-  /** Adds memory that is lent, as it is. Nothing is appended behind it. */
+  /** Adds memory that is lent, as it is; what is appended next may stand in the rest of it. */
   adoptLent({ bytes, length, giveBack }: LentPart): void {
     this.#pool.lend(bytes, giveBack)
     this.chunks.push(bytes)

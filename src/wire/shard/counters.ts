@@ -1,5 +1,5 @@
 /**
- * Plain counters of a shard in shared memory: the shard thread writes, main reads at scrape time.
+ * Plain counters of a shard in shared memory: the shard thread writes; main reads at scrape time, the settler to see whether it works.
  * A Float64Array over a SharedArrayBuffer; a value may be a moment old, never torn on the 64-bit machines we run on.
  * Behind the counters lie the histograms (histograms.ts).
  */

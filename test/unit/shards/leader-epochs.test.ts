@@ -20,6 +20,8 @@ test('what shards find is told by partition, also of those added later, and goes
     { handle: 12, epochs: [second] }
   ])
   assert.deepEqual([0, 1, 2].map(table.of(topic)), [[], [], [first]])
+  // Behind its first two partitions stands another topic.
+  assert.deepEqual([-1, 1, 29].map(table.of({ firstHandle: 11, partitionCount: 1 })), [[], [], []])
   table.forget(topic)
   assert.deepEqual(table.of(topic)(2), [])
   assert.deepEqual(table.of({ firstHandle: 12, partitionCount: 1 })(0), [second])

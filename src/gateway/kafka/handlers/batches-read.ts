@@ -1,5 +1,5 @@
 /**
- * One read of batches of a partition, as they are stored: what it says of the partition, and the batches in pooled chunks.
+ * One read of batches of a partition, as they are stored: what it says of the partition, and the batches, in chunks of the pool or lent ones.
  * Main thread; used once, and owned by its taker.
  */
 import type { BrokerError } from '../../../model/errors.ts'

@@ -5,7 +5,7 @@
  *
  * As in Kafka, a partition that is asked for more than once is INVALID_REQUEST.
  */
-import { epochAt } from '../../../model/leader-epochs.ts'
+import { epochAt, type EpochsOf } from '../../../model/leader-epochs.ts'
 import type { PartitionOffsets } from '../../../model/topic.ts'
 import { listOffsets } from '../../../wire/kafka/apis/list-offsets.ts'
 import { kafkaErrors } from '../../../wire/kafka/errors.ts'
@@ -45,6 +45,11 @@ interface Asked {
   readonly topic: string
 }
 
+/** A topic that there is. */
+interface Known extends Asked {
+  readonly epochsOf: EpochsOf
+}
+
 /** What is wanted of partitions of a topic is looked up time by time: there may be an answer about all partitions to each. */
 async function partitionsOf(asked: Asked, partitions: readonly WantedPartition[]): Promise<ToldPartition[]> {
   const told = new Map<number, ToldPartition>()
@@ -79,13 +84,14 @@ async function answersTo(asked: Asked, time: number, wanted: readonly WantedPart
   const timestampMs = time >= 0 ? BigInt(time) : null
   try {
     const count = broker.partitionCountOf(call.who, topic)
+    const known = { ...asked, epochsOf: broker.leaderEpochs(call.who, topic) }
     if (wanted.length === 1 || wanted.length * FEW < count) {
-      return await pace.together(wanted, one => answerAlone(asked, timestampMs, one, count))
+      return await pace.together(wanted, one => answerAlone(known, timestampMs, one, count))
     }
     const found = await broker.offsetsAt(call.who, topic, null, timestampMs)
     await pace.after(found.length)
     const byPartition = new Map(found.map(offsets => [offsets.partition, offsets]))
-    return await pace.together(wanted, one => answerTo(asked, one, byPartition.get(one.partitionIndex)))
+    return await pace.together(wanted, one => answerTo(known, one, byPartition.get(one.partitionIndex)))
   } catch (error) {
     const { errorCode } = toldOf(error)
     return wanted.map(({ partitionIndex }) => ({ partitionIndex, errorCode }))
@@ -93,7 +99,7 @@ async function answersTo(asked: Asked, time: number, wanted: readonly WantedPart
 }
 
 async function answerAlone(
-  asked: Asked,
+  asked: Known,
   timestampMs: bigint | null,
   wanted: WantedPartition,
   count: number
@@ -110,14 +116,14 @@ async function answerAlone(
 }
 
 async function answerTo(
-  asked: Asked,
+  asked: Known,
   { partitionIndex, currentLeaderEpoch, timestamp }: WantedPartition,
   offsets: PartitionOffsets | undefined
 ): Promise<ToldPartition> {
-  const epochs = asked.call.services.broker.leaderEpochs(asked.call.who, asked.topic)(partitionIndex)
+  if (offsets === undefined) return { partitionIndex, errorCode: kafkaErrors.UNKNOWN_TOPIC_OR_PARTITION.code }
+  const epochs = asked.epochsOf(partitionIndex)
   const fault = epochFault(epochs, currentLeaderEpoch)
   if (fault !== kafkaErrors.NONE.code) return { partitionIndex, errorCode: fault }
-  if (offsets === undefined) return { partitionIndex, errorCode: kafkaErrors.UNKNOWN_TOPIC_OR_PARTITION.code }
   const at = (offset: number, timestampMs = -1): ToldPartition => ({
     partitionIndex,
     errorCode: kafkaErrors.NONE.code,

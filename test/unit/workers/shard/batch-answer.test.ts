@@ -39,7 +39,7 @@ class Stage {
     answer.finish(3, 2 ** 40, 9)
     const { length } = answer
     const target = Buffer.alloc(answer.isLent ? answer.lentBytes + 5 : length)
-    if (!answer.isLent) answer.whole.copy(target, 0, 0, length)
+    if (!answer.isLent) answer.whole().copy(target, 0, 0, length)
     else answer.lend(target, 5)
     const isLent = target.length !== length
     assert.deepEqual(storedBatchesHead(target, isLent ? 5 : 0), {
