@@ -60,6 +60,11 @@ interface Lane {
   inFlight: number
   /** An answer asked for another attempt: it begins with the oldest when nothing is in flight. */
   isRewinding: boolean
+  /**
+   * The first of its batches met a shard that was down, and a later one the shard that came back: as in Kafka a producer that a
+   * partition does not know may begin anywhere, so those before are out of order for ever.
+   */
+  hasBegunLater: boolean
   last: { readonly batch: SentBatch; readonly offset: number } | null
 }
 
@@ -130,6 +135,7 @@ export class KafkaLoad {
         sentCount: 0,
         inFlight: 0,
         isRewinding: false,
+        hasBegunLater: false,
         last: null
       }))
     )
@@ -223,8 +229,18 @@ export class KafkaLoad {
     }
   }
 
+  #drop(lane: Lane, batch: SentBatch): void {
+    lane.open.splice(lane.open.indexOf(batch), 1)
+    lane.sentCount--
+  }
+
   #take({ lane, batch, known }: Sending, { errorCode, baseOffset }: Told): void {
     const who = `${this.#label}, producer ${this.#producerId} epoch ${this.#epoch}, ${lane.topic}/${lane.partition}`
+    if (lane.hasBegunLater && errorCode === kafkaErrors.OUT_OF_ORDER_SEQUENCE_NUMBER.code) {
+      this.#drop(lane, batch)
+      this.abandoned++
+      return
+    }
     if (errorCode !== kafkaErrors.NONE.code) {
       // What follows a batch that failed is out of order, and is sent again behind it.
       const mayFollow = errorCode === kafkaErrors.OUT_OF_ORDER_SEQUENCE_NUMBER.code && lane.isRewinding
@@ -234,8 +250,8 @@ export class KafkaLoad {
     }
     if (known !== null) assert.equal(baseOffset, known, `${who}: a copy is answered with the offset of its first`)
     else {
-      lane.open.splice(lane.open.indexOf(batch), 1)
-      lane.sentCount--
+      lane.hasBegunLater ||= lane.last === null && batch !== lane.open[0]
+      this.#drop(lane, batch)
       this.acked++
     }
     lane.last = { batch, offset: baseOffset }

@@ -50,12 +50,23 @@ export class KafkaJsLoad {
       this.#life++
       const producer = this.#kafka.producer({ idempotent: true, maxInFlightRequests: 1 })
       this.#producer = producer
-      const isConnected = await this.#isHeard(producer.connect().then(() => true))
+      const isConnected = await this.#isHeard(this.#connect(producer))
       // After a send that it gave up KafkaJS would give its sequences to others: it is not asked to.
       while (!this.#isStopping && isConnected && (await this.#isHeard(this.#send(producer))));
       await this.#isHeard(producer.disconnect().then(() => true))
     }
     this.#life++
+  }
+
+  async #connect(producer: Producer): Promise<boolean> {
+    try {
+      await producer.connect()
+      return true
+    } catch (error) {
+      if (!(error instanceof Error) || !error.name.startsWith('KafkaJS')) throw error
+      this.failed++
+      return false
+    }
   }
 
   /** @returns what the call comes to; false also if it comes to nothing. */
