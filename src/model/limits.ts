@@ -286,8 +286,10 @@ export const limits = {
   lentChunkBytes: 256 * 1024,
   /** A smaller answer of batches is copied: that costs less than a chunk which is away until its client has read it. */
   lentAnswerBytesMin: 64 * 1024,
-  /** Rest of a fill of zeros between two pieces, while a shard works: a disk that stood still must not make it stand still three times as long. */
+  /** Rest of a fill of zeros between two pieces, beside shards that work: a disk that stood still must not make it stand still eight times as long. */
   fillRestMsMax: 250,
+  /** Since a shard last wrote or was read, until a fill takes no heed of it any more: longer than a client takes to start. */
+  fillQuietMs: 5_000,
   /** Between two looks at the files of the TLS certificate: a change counts once two looks in a row have seen it. */
   certificateLookMs: 2_000,
   /** From accepting a TLS connection to the end of its handshake. */

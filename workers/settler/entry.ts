@@ -28,6 +28,7 @@ type FillJob = Extract<SettlerJob, { kind: 'fill' }>
 const fills: FillJob[] = []
 /** Of each shard that had a slot filled, which all have at their start: they tell whether it is at work. */
 const countersOf = new Map<number, SharedArrayBuffer>()
+const pace = new FillPace(() => countersOf.values())
 const manifestJobs: ManifestJob[] = []
 const cancelled = new Set<number>()
 const desk = new ManifestDesk(disk, reply, shard => cancelled.has(shard))
@@ -51,13 +52,13 @@ async function fillAll(): Promise<void> {
 
 /** @returns what the disk said against it: the shard goes on without filled slots. */
 async function fill({ shard, directory, name, bytes }: FillJob): Promise<string | null> {
-  const pace = new FillPace(() => countersOf.values())
   try {
     const slot = beginFill(disk, directory, name, bytes)
     for (;;) {
       const startMs = performance.now()
       if (slot.step()) return null
-      await pause(pace.nextPauseMs(performance.now() - startMs))
+      const nowMs = performance.now()
+      await pause(pace.nextPauseMs(nowMs - startMs, nowMs))
       if (cancelled.has(shard)) {
         slot.abandon()
         return null

@@ -5,26 +5,25 @@ import { counterIndex, createCounters } from '../../../../src/wire/shard/counter
 import { FillPace } from '../../../../workers/settler/fill-pace.ts'
 
 describe('a fill', () => {
-  it('rests three times as long as a piece took while any shard writes or is read, and a moment else', () => {
+  it('rests eight times as long as a piece took once any shard has written or was read, until all are quiet for a while', () => {
     const memories = [createCounters(), createCounters()]
     const [own, other] = memories.map(memory => new Float64Array(memory))
     assert.ok(own !== undefined && other !== undefined)
-    own[counterIndex.groups] = 7
     const pace = new FillPace(() => memories)
-    assert.equal(pace.nextPauseMs(20), 5)
+    assert.equal(pace.nextPauseMs(20, 100), 5)
     own[counterIndex.groups] = 8
-    assert.equal(pace.nextPauseMs(20), 60)
-    assert.equal(pace.nextPauseMs(20), 5)
+    assert.equal(pace.nextPauseMs(20, 200), 160)
+    assert.equal(pace.nextPauseMs(20, 200 + limits.fillQuietMs - 1), 160)
+    assert.equal(pace.nextPauseMs(20, 200 + limits.fillQuietMs), 5)
     other[counterIndex.reads] = 1
-    assert.equal(pace.nextPauseMs(8), 24)
-    other[counterIndex.reads] = 3
-    assert.equal(pace.nextPauseMs(0.3), 5)
+    assert.equal(pace.nextPauseMs(8, 10_000), 64)
+    assert.equal(pace.nextPauseMs(0.3, 10_001), 5)
   })
 
   it('rests no longer after a disk that stood still', () => {
     const memory = createCounters()
     const pace = new FillPace(() => [memory])
     new Float64Array(memory)[counterIndex.groups] = 1
-    assert.equal(pace.nextPauseMs(10_000), limits.fillRestMsMax)
+    assert.equal(pace.nextPauseMs(10_000, 0), limits.fillRestMsMax)
   })
 })
