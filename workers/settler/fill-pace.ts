@@ -5,15 +5,21 @@
 import { limits } from '../../src/model/limits.ts'
 import { counterIndex } from '../../src/wire/shard/counters.ts'
 
-/** At the least: enough for a writer that begins. */
+/** While all are quiet: enough for a writer that begins. */
 const PAUSE_MS = 5
-/** Beside a shard that works it rests so many times as long as its last piece took: it has a ninth of a core at most. */
+/** Beside a shard that writes it rests so many times as long as its last piece took: it has a ninth of a core at most. */
 const REST_SHARE = 8
+
+/** What the shards did, all together. */
+interface Work {
+  readonly groups: number
+  readonly reads: number
+}
 
 export class FillPace {
   readonly #counters: () => Iterable<SharedArrayBuffer>
-  #seen = 0
-  /** When a shard was last seen to work; none was yet: long ago. */
+  #seen: Work = { groups: 0, reads: 0 }
+  /** When a shard was last seen to write or to be read; none was yet: long ago. */
   #workedMs = -Infinity
 
   /** @param counters of all shards, each of which writes its own. */
@@ -21,27 +27,31 @@ export class FillPace {
     this.#counters = counters
   }
 
-  /** Groups written and reads answered. */
-  #workDone(): number {
-    let sum = 0
+  #workDone(): Work {
+    let groups = 0
+    let reads = 0
     for (const memory of this.#counters()) {
       const counters = new Float64Array(memory)
-      sum += (counters[counterIndex.groups] ?? 0) + (counters[counterIndex.reads] ?? 0)
+      groups += counters[counterIndex.groups] ?? 0
+      reads += counters[counterIndex.reads] ?? 0
     }
-    return sum
+    return { groups, reads }
   }
 
   /**
-   * A shard that worked a moment ago works again soon: whoever wrote starts a reader now.
+   * Who writes needs the slot soon. Who has just written or reads needs the disk and the processor, and so does who starts a
+   * reader of what was written: there it rests as long as ever, until all were quiet for a while.
    * @param tookMs of the last piece.
    * @param nowMs on the clock of performance.now().
    * @returns ms until the next one.
    */
   nextPauseMs(tookMs: number, nowMs: number): number {
-    const workDone = this.#workDone()
-    if (workDone !== this.#seen) this.#workedMs = nowMs
-    this.#seen = workDone
-    if (nowMs - this.#workedMs >= limits.fillQuietMs) return PAUSE_MS
-    return Math.min(Math.max(PAUSE_MS, REST_SHARE * tookMs), limits.fillRestMsMax)
+    const seen = this.#seen
+    const done = this.#workDone()
+    this.#seen = done
+    const isWriting = done.groups !== seen.groups
+    if (isWriting || done.reads !== seen.reads) this.#workedMs = nowMs
+    if (isWriting) return Math.min(Math.max(PAUSE_MS, REST_SHARE * tookMs), limits.fillRestMsMax)
+    return nowMs - this.#workedMs < limits.fillQuietMs ? limits.fillRestMsMax : PAUSE_MS
   }
 }

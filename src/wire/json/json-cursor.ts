@@ -7,6 +7,7 @@
  * a caller's fault and the scan runs once per record.
  */
 import { limits } from '../../model/limits.ts'
+import { SpecialBytes } from './special-bytes.ts'
 
 /** What scanValue found. `broken`: see `problem`. */
 export const jsonKinds = { broken: 0, string: 1, number: 2, boolean: 3, null: 4, object: 5, array: 6 } as const
@@ -15,8 +16,8 @@ export type JsonKind = (typeof jsonKinds)[keyof typeof jsonKinds]
 /** More digits than this are not summed exactly in a double; whoever needs them reads the text again. */
 export const EXACT_DIGITS = 15
 
-/** A string that goes on behind so many bytes is worth a call of the system's search. */
-const SHORT_STRING_BYTES = 64
+/** Names and short values end before so many bytes; what goes on is looked for in the index. */
+const SHORT_STRING_BYTES = 16
 
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
@@ -31,6 +32,9 @@ const CLOSE_BRACKET = 0x5d
 const TRUE = Buffer.from('true')
 const FALSE = Buffer.from('false')
 const NULL = Buffer.from('null')
+/** Of this thread: of all cursors the one that asks has it. */
+const special = new SpecialBytes()
+
 const EMPTY = Buffer.alloc(0)
 const EMPTY_VIEW = new DataView(new ArrayBuffer(0))
 
@@ -80,8 +84,6 @@ export class JsonCursor {
   numberIsInteger = false
 
   #view: DataView = EMPTY_VIEW
-  /** The next backslash from where one was looked for last; `end` if there is none; −1: not looked for. */
-  #backslash = -1
   readonly #containers = new Uint8Array(limits.jsonDepthMax + 1)
 
   open(bytes: Buffer, start: number, end: number): void {
@@ -89,12 +91,13 @@ export class JsonCursor {
     this.at = start
     this.end = end
     this.problem = ''
-    this.#backslash = -1
     this.#view = new DataView(bytes.buffer, bytes.byteOffset, end)
+    special.close()
   }
 
   /** Lets go of the bytes. */
   close(): void {
+    special.close()
     this.bytes = EMPTY
     this.#view = EMPTY_VIEW
   }
@@ -136,8 +139,8 @@ export class JsonCursor {
 
   /**
    * Consumes the string whose opening quote is at the cursor.
-   * Its beginning four bytes at a time while none is a quote, a backslash or below 0x20: a byte b has such a value v exactly if
-   * (b ^ v) − 1 borrows into the top bit; a borrow can mislead only above a byte that is a hit itself.
+   * Its beginning, and what follows an escape, four bytes at a time while none is a quote, a backslash or below 0x20: a byte b has
+   * such a value v exactly if (b ^ v) − 1 borrows into the top bit; a borrow can mislead only above a byte that is a hit itself.
    */
   scanString(): boolean {
     const { bytes, end } = this
@@ -145,8 +148,8 @@ export class JsonCursor {
     let at = this.at + 1
     const start = at
     let saved = 0
-    let nearEnd = Math.min(end, start + SHORT_STRING_BYTES)
     for (;;) {
+      const nearEnd = Math.min(end, at + SHORT_STRING_BYTES)
       while (at + 4 <= nearEnd) {
         const word = view.getInt32(at, true)
         const quote = word ^ 0x22222222
@@ -155,8 +158,7 @@ export class JsonCursor {
         if ((hits & 0x80808080) !== 0) break
         at += 4
       }
-      if (at + 4 > nearEnd && nearEnd < end) at = this.#skipPlain(at)
-      nearEnd = end
+      if (at === nearEnd && at < end) at = this.#skipPlain(at)
       while (at < end) {
         const byte = bytes[at] as number
         if (byte === QUOTE || byte === BACKSLASH || byte < 0x20) break
@@ -180,31 +182,10 @@ export class JsonCursor {
     return true
   }
 
-  /**
-   * Within a long string: where quote and backslash stand is asked of the system's search, which looks at 32 bytes at once;
-   * only control characters are looked for here. Each byte is searched once: what was found of a backslash stays known.
-   * @returns a position up to which no byte is special; up to 15 bytes, or what is special, follow.
-   */
+  /** @returns the first byte from there on that is special, or the end. */
   #skipPlain(from: number): number {
-    const { bytes, end } = this
-    const quote = bytes.indexOf(QUOTE, from)
-    if (this.#backslash < from) {
-      const found = bytes.indexOf(BACKSLASH, from)
-      this.#backslash = found < 0 ? end : found
-    }
-    const stop = Math.min(this.#backslash, quote < 0 ? end : quote, end)
-    const view = this.#view
-    let at = from
-    while (at + 16 <= stop) {
-      const a = view.getInt32(at, true)
-      const b = view.getInt32(at + 4, true)
-      const c = view.getInt32(at + 8, true)
-      const d = view.getInt32(at + 12, true)
-      const hits = ((a - 0x20202020) & ~a) | ((b - 0x20202020) & ~b) | ((c - 0x20202020) & ~c) | ((d - 0x20202020) & ~d)
-      if ((hits & 0x80808080) !== 0) break
-      at += 16
-    }
-    return at
+    if (!special.isOpenOn(this.bytes, this.end)) special.open(this.bytes, this.end)
+    return special.nextFrom(from)
   }
 
   /** Consumes one escape, or two that are a surrogate pair. @returns how much longer than its meaning it is, or −1. */

@@ -129,8 +129,9 @@ export abstract class RecordRows implements RecordSource {
       this.rows = grown
     }
     const row = index * ROW
-    this.rows.fill(0, row, row + ROW)
-    this.rows[row + 8] = NO_SEQUENCE_HIGH
+    const { rows } = this
+    for (let column = row; column < row + ROW; column++) rows[column] = 0
+    rows[row + 8] = NO_SEQUENCE_HIGH
     return row
   }
 

@@ -49,6 +49,38 @@ describe('the answer of a produce', () => {
     assert.equal(writer.write(source, 5, 0).toString(), '{"results":[]}')
   })
 
+  test('counts on from one offset to the next, over carries, new digits, 32 and 64 bits, partitions and duplicates', () => {
+    const first: readonly [number, bigint, number][] = [
+      ...[7n, 8n, 9n, 10n, 11n].map((offset): [number, bigint, number] => [0, offset, 0]),
+      ...[98n, 99n, 100n].map((offset): [number, bigint, number] => [0, offset, 0]),
+      ...[1198n, 1199n, 1200n].map((offset): [number, bigint, number] => [12, offset, 0]),
+      [13, 1201n, 0],
+      [13, 1202n, 1],
+      [13, 1203n, 1],
+      [13, 1204n, 0],
+      [13, 1204n, 0],
+      [13, 1206n, 0],
+      ...[2n ** 32n - 2n, 2n ** 32n - 1n, 2n ** 32n, 2n ** 32n + 1n].map((offset): [number, bigint, number] => [
+        1,
+        offset,
+        0
+      ]),
+      ...[2n ** 53n - 1n, 2n ** 53n, 2n ** 53n + 1n].map((offset): [number, bigint, number] => [1, offset, 0])
+    ]
+    const source = Buffer.alloc(first.length * RESULT_BYTES)
+    first.forEach(([partition, offset, duplicate], i) => {
+      source.writeUInt32BE(partition, i * RESULT_BYTES)
+      source.writeBigUInt64BE(offset, i * RESULT_BYTES + 4)
+      source[i * RESULT_BYTES + 12] = duplicate
+    })
+    const texts = first.map(
+      ([partition, offset, duplicate]) =>
+        `{"partition":${partition},"offset":${offset}${duplicate === 0 ? '' : ',"duplicate":true'}}`
+    )
+    const answer = new ProduceResultsWriter().write(source, 0, first.length).toString()
+    assert.equal(answer, `{"results":[${texts.join(',')}]}`)
+  })
+
   test('of the largest request at its longest fits', () => {
     const count = 100_000
     const source = Buffer.alloc(count * RESULT_BYTES, 0xff)

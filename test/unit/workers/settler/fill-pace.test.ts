@@ -5,7 +5,7 @@ import { counterIndex, createCounters } from '../../../../src/wire/shard/counter
 import { FillPace } from '../../../../workers/settler/fill-pace.ts'
 
 describe('a fill', () => {
-  it('rests eight times as long as a piece took once any shard has written or was read, until all are quiet for a while', () => {
+  it('rests eight times as long as a piece took while any shard writes, and longest beside readers and until all are quiet', () => {
     const memories = [createCounters(), createCounters()]
     const [own, other] = memories.map(memory => new Float64Array(memory))
     assert.ok(own !== undefined && other !== undefined)
@@ -13,11 +13,15 @@ describe('a fill', () => {
     assert.equal(pace.nextPauseMs(20, 100), 5)
     own[counterIndex.groups] = 8
     assert.equal(pace.nextPauseMs(20, 200), 160)
-    assert.equal(pace.nextPauseMs(20, 200 + limits.fillQuietMs - 1), 160)
+    assert.equal(pace.nextPauseMs(20, 201), limits.fillRestMsMax)
+    assert.equal(pace.nextPauseMs(20, 200 + limits.fillQuietMs - 1), limits.fillRestMsMax)
     assert.equal(pace.nextPauseMs(20, 200 + limits.fillQuietMs), 5)
     other[counterIndex.reads] = 1
-    assert.equal(pace.nextPauseMs(8, 10_000), 64)
-    assert.equal(pace.nextPauseMs(0.3, 10_001), 5)
+    assert.equal(pace.nextPauseMs(8, 10_000), limits.fillRestMsMax)
+    other[counterIndex.groups] = 1
+    assert.equal(pace.nextPauseMs(8, 10_001), 64)
+    other[counterIndex.groups] = 2
+    assert.equal(pace.nextPauseMs(0.3, 10_002), 5)
   })
 
   it('rests no longer after a disk that stood still', () => {
