@@ -296,6 +296,8 @@ export const limits = {
   tlsHandshakeMs: 10_000,
   /** Partitions of which a shard tells at once for /metrics: half a millisecond, between groups. */
   partitionsPerAnswer: 1000,
+  /** Partitions and leader epochs that a shard tells of at once when it has recovered: each is some 60 bytes. */
+  epochsPerPage: 500,
   /** Committed offsets that a page of /metrics tells of: with two lines each it has some 30 MB then. */
   scrapedOffsetsMax: 200_000,
   /** Up to so many partitions each scrape of /metrics reads everything anew; beyond, what is less than a second old serves again. */

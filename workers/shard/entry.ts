@@ -15,10 +15,10 @@ import { CommitCell } from '../../src/ring/commit-cell.ts'
 import { ChunkTaker } from '../../src/ring/lent-chunks.ts'
 import { RingConsumer, RingProducer } from '../../src/ring/spsc-ring.ts'
 import { counterIndex } from '../../src/wire/shard/counters.ts'
-import type { PartitionEpochs } from '../../src/wire/shard/messages.ts'
 import type { ShardStart } from '../../src/wire/shard/start.ts'
 import { Cleaning } from './cleaning.ts'
 import { ColdWaits } from './cold-waits.ts'
+import { epochPages } from './epoch-pages.ts'
 import { ShardLoop } from './loop.ts'
 import { ProduceGroup } from './produce-group.ts'
 import { ReadQueue } from './read-queue.ts'
@@ -26,9 +26,6 @@ import { RecordDeletion } from './record-deletion.ts'
 import { ReplyWriter } from './reply-writer.ts'
 import { Settling } from './settling.ts'
 import { WatchTable } from './watch-table.ts'
-
-/** Each is some 60 bytes of msgpack. */
-const EPOCHS_PER_PAGE = 500
 
 /** Recovery runs in here; main reads from the counters how far it is. */
 function openLog(start: ShardStart, counters: Float64Array): ShardLog {
@@ -55,22 +52,6 @@ function openLog(start: ShardStart, counters: Float64Array): ShardLog {
   })
 }
 
-/** Partitions with a leader epoch above 0, as many in a page as fill no large part of the ring. */
-function* epochPages({ table }: ShardLog): Generator<PartitionEpochs[]> {
-  let page: PartitionEpochs[] = []
-  let weight = 0
-  for (const { handle, epochs } of table.recoveredLogs()) {
-    if (epochs.length === 0) continue
-    page.push({ handle, epochs })
-    weight += 1 + epochs.length
-    if (weight < EPOCHS_PER_PAGE) continue
-    yield page
-    page = []
-    weight = 0
-  }
-  if (page.length > 0) yield page
-}
-
 function runShard(start: ShardStart): void {
   const { rings } = start
   const doorbell = new Doorbell(rings.asleep, start.doorbell)
@@ -82,7 +63,7 @@ function runShard(start: ShardStart): void {
   // Where nothing is filled ahead, this is not either; and a slot that is no larger is as good.
   const { recoverySlotBytes } = limits
   if (start.fillAheadBytes > 0 && start.slotBytes > recoverySlotBytes) log.files.keepReserve(recoverySlotBytes)
-  for (const found of epochPages(log)) replies.event({ kind: 'leader-epochs', found })
+  for (const found of epochPages(log.table.recoveredLogs())) replies.event({ kind: 'leader-epochs', found })
   replies.event({ kind: 'recovered', report: log.report })
   const { changes, settling: settlingSettings } = start
   const settling = new Settling({ log, replies, changes, counters, settings: settlingSettings, monotonicMs })
